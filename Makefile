@@ -1,0 +1,1 @@
+# Placeholder targets are filled by the set-up room; see README.

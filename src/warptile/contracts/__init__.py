@@ -1,0 +1,65 @@
+"""What flows between the rooms: frozen dataclasses and the two protocols (`Kernel`, `Runtime`).
+
+Every room imports from here and from the rooms upstream of it, never from a room downstream.
+"""
+
+from warptile.contracts.errors import (
+    CandidateRejected,
+    CompileFailed,
+    DeviceLost,
+    DoesNotFit,
+    InvalidTile,
+    MissingExtra,
+    OutOfMemory,
+    Timeout,
+    UnusableInput,
+    WarptileError,
+    Wrong,
+)
+from warptile.contracts.evidence import Arithmetic, Arm, BrokenRule, Decision, FirstWrong, Race, Verdict
+from warptile.contracts.kernel import Kernel
+from warptile.contracts.launch import DeviceWeights, Launch, Source, WeightSlice
+from warptile.contracts.limits import Limits
+from warptile.contracts.price import Price, Resources
+from warptile.contracts.problem import Problem, Workload, WorkloadRow
+from warptile.contracts.runtime import Binary, Buffer, Ceilings, Identity, Instrument, Runtime
+from warptile.contracts.tile import Tile
+
+__all__ = [
+    "Arithmetic",
+    "Arm",
+    "Binary",
+    "BrokenRule",
+    "Buffer",
+    "CandidateRejected",
+    "Ceilings",
+    "CompileFailed",
+    "Decision",
+    "DeviceLost",
+    "DeviceWeights",
+    "DoesNotFit",
+    "FirstWrong",
+    "Identity",
+    "Instrument",
+    "InvalidTile",
+    "Kernel",
+    "Launch",
+    "Limits",
+    "MissingExtra",
+    "OutOfMemory",
+    "Price",
+    "Problem",
+    "Race",
+    "Resources",
+    "Runtime",
+    "Source",
+    "Tile",
+    "Timeout",
+    "UnusableInput",
+    "Verdict",
+    "WarptileError",
+    "WeightSlice",
+    "Workload",
+    "WorkloadRow",
+    "Wrong",
+]

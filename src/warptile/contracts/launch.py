@@ -1,0 +1,65 @@
+"""Sources, packed weights on a device, and launches. Kernels describe launches; only runtimes submit them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warptile.contracts.runtime import Binary, Buffer
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a kernel hands to a runtime's compiler.
+
+    text: one whole translation unit (for GLSL with every include already resolved).
+    constants: specialization constants as (id, 32-bit value); they are part of the binary's identity.
+    bindings: storage buffers the kernel binds, the executed-id buffer not counted.
+    scalars: 32-bit push-constant words of the kernel's own, after the runtime's slot word.
+    workgroup: threads a workgroup. subgroup: required subgroup size, None for the device's own.
+    features: device features the text needs (names as in `Limits.features`).
+    """
+
+    language: str
+    text: str
+    constants: tuple[tuple[int, int], ...]
+    bindings: int
+    scalars: int
+    workgroup: int
+    subgroup: int | None = None
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class WeightSlice:
+    """Rows [row0, row0 + rows) of a packed weight, in one buffer that fits the device's range limit.
+
+    planes: offset of each of the layout's planes inside the buffer, in 32-bit words.
+    """
+
+    buffer: Buffer
+    row0: int
+    rows: int
+    planes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DeviceWeights:
+    """A packed weight w[n, k] on a device: one slice, or several where a buffer would be too large."""
+
+    format: str
+    layout: str
+    n: int
+    k: int
+    slices: tuple[WeightSlice, ...]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One dispatch: what runs, on which buffers, with which scalars, over how many workgroups."""
+
+    binary: Binary
+    buffers: tuple[Buffer, ...]
+    scalars: tuple[int, ...]
+    grid: tuple[int, int, int]

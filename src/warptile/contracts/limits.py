@@ -1,0 +1,66 @@
+"""What a card can hold, as one runtime sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RegisterBand:
+    """Up to `registers` 32-bit registers a thread, `threads` can be resident on one unit."""
+
+    registers: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class CooperativeMatrix:
+    """One supported cooperative-matrix shape: a[m, k] * b[k, n] + c[m, n] (VkCooperativeMatrixPropertiesKHR)."""
+
+    m: int
+    n: int
+    k: int
+    a_type: str
+    c_type: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one device through one runtime. A unit is a core, compute unit or multiprocessor.
+
+    Zero in `registers_per_unit`, `threads_per_unit`, `units` or a bandwidth means: not known, and a price
+    that would need it leaves it out. `kind`: "gpu" or "software" (every thread runs on the host's processor).
+    shared_bytes: a workgroup's most; shared_bytes_per_unit: the pool residency is counted against.
+    live: whether this machine can run on it (a data file cannot).
+    """
+
+    name: str
+    runtime: str
+    vendor: str
+    kind: str
+    subgroup: int
+    subgroup_sizes: tuple[int, ...]
+    shared_bytes: int
+    shared_bytes_per_unit: int
+    max_workgroup: int
+    max_grid: tuple[int, int, int]
+    max_buffer_bytes: int
+    buffer_alignment: int = 64
+    units: int = 0
+    threads_per_unit: int = 0
+    workgroups_per_unit: int = 0
+    registers_per_unit: int = 0
+    max_registers_per_thread: int = 0
+    register_bands: tuple[RegisterBand, ...] = ()
+    memory_bytes: int = 0
+    cache_bytes: int = 0
+    read_gb_per_s: float = 0.0
+    fp32_tflops: float = 0.0
+    fp16_tflops: float = 0.0
+    features: frozenset[str] = frozenset()
+    cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
+    live: bool = False
+
+    def has(self, feature: str) -> bool:
+        """Whether a feature is present: fp16, int8, int_dot, coopmat, subgroup_arithmetic, storage16, storage8."""
+        return feature in self.features

@@ -1,0 +1,87 @@
+"""The matmuls a model asks for: y[m, n] = sum_k x[m, k] * w[n, k]."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One quantized matmul: y[m, n] = sum_k x[m, k] * w[n, k], w packed in `format`.
+
+    m: tokens; n: weight rows; k: weight columns (a multiple of the format's block size).
+    experts, top_k: 1 for a dense matmul. count: how often one pass over the model asks for it.
+    """
+
+    format: str
+    n: int
+    k: int
+    m: int
+    x_dtype: str = "fp32"
+    y_dtype: str = "fp32"
+    experts: int = 1
+    top_k: int = 1
+    count: int = 1
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of one run: 2 * m * n * k."""
+        return 2 * self.m * self.n * self.k
+
+    def at(self, m: int) -> Problem:
+        """The same matmul for another number of tokens."""
+        return dataclasses.replace(self, m=m)
+
+    def text(self) -> str:
+        """`FORMAT n=N k=K m=M`, plus experts where there are any."""
+        experts = f" experts={self.experts} top_k={self.top_k}" if self.experts > 1 else ""
+        return f"{self.format} n={self.n} k={self.k} m={self.m}{experts}"
+
+
+@dataclass(frozen=True)
+class WorkloadRow:
+    """A group of tensors that ask for the same matmul.
+
+    m: 0, or the only m a shape file wants it at. role: "linear"; "output" (runs for one row of a prefill: only the last token's logits are needed);
+    "experts" (3-D, grouped). tensors: their names in the file. nbytes: their packed bytes, all together.
+    """
+
+    format: str
+    n: int
+    k: int
+    role: str
+    tensors: tuple[str, ...]
+    nbytes: int
+    experts: int = 1
+    top_k: int = 1
+    m: int = 0
+    count: int = 0
+
+    @property
+    def times(self) -> int:
+        """How often one pass asks for it: `count` where a shape file says, else one a tensor."""
+        return self.count or len(self.tensors)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Every matmul of one model or shape file.
+
+    unsupported: (type name, number of tensors, share of the file's tensor bytes) without a kernel.
+    source: the path or shape-file name it came from.
+    """
+
+    name: str
+    source: str
+    rows: tuple[WorkloadRow, ...]
+    unsupported: tuple[tuple[str, int, float], ...] = ()
+
+    def problems(self, m: int) -> tuple[Problem, ...]:
+        """The problems of one pass over m tokens; the output matmul runs for one row."""
+        merged: dict[Problem, int] = {}
+        for row in self.rows:
+            rows_m = row.m or (1 if row.role == "output" else m)
+            key = Problem(row.format, row.n, row.k, rows_m, experts=row.experts, top_k=row.top_k)
+            merged[key] = merged.get(key, 0) + row.times
+        return tuple(dataclasses.replace(p, count=c) for p, c in merged.items())
