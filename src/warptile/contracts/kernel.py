@@ -41,7 +41,9 @@ class Kernel(Protocol):
         """The translation unit and its constants. Depends on n, k, m only where the tile says so."""
         ...
 
-    def launch(self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer) -> tuple[Launch, ...]:
+    def launch(
+        self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
+    ) -> tuple[Launch, ...]:
         """The dispatches that compute y: one a weight slice, more where the tile splits K."""
         ...
 

@@ -43,8 +43,9 @@ class Problem:
 class WorkloadRow:
     """A group of tensors that ask for the same matmul.
 
-    m: 0, or the only m a shape file wants it at. role: "linear"; "output" (runs for one row of a prefill: only the last token's logits are needed);
+    role: "linear"; "output" (runs for one row of a prefill: only the last token's logits are needed);
     "experts" (3-D, grouped). tensors: their names in the file. nbytes: their packed bytes, all together.
+    m: 0, or the only m a shape file wants the row at. count: 0, or what a shape file counts.
     """
 
     format: str

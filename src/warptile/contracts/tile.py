@@ -43,7 +43,9 @@ class Tile:
             name, _, raw = part.rpartition("=")
             if not name:
                 if position >= len(order):
-                    raise UnusableInput(f"tile for {cls.kernel}: {position + 1} values, {len(order)} fields ({', '.join(order)})")
+                    raise UnusableInput(
+                        f"tile for {cls.kernel}: {position + 1} values, {len(order)} fields ({', '.join(order)})"
+                    )
                 name = order[position]
             if name not in types:
                 raise UnusableInput(f"tile for {cls.kernel}: no field {name!r}; fields are {', '.join(types)}")

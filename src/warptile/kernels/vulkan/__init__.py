@@ -1,0 +1,1 @@
+"""GLSL kernels, one folder each; `abi.py` holds what they share."""
