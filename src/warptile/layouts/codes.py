@@ -67,6 +67,10 @@ class BitPlanes:
         """The codes themselves, u8[n, block]."""
         return codes
 
+    def glsl_functions(self) -> str:
+        """Functions that `glsl_load` calls: none."""
+        return ""
+
     def glsl_members(self) -> str:
         """Members of `struct Chunk`."""
         return "".join(f"    uint q{p}[{b}];\n" for p, b in enumerate(self.widths))
