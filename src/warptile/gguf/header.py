@@ -6,6 +6,7 @@ bounded by a small multiple of the header's own bytes, whatever its fields claim
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from dataclasses import dataclass
@@ -243,7 +244,7 @@ def _place(
 ) -> dict[str, TensorInfo]:
     """Offsets from the file's start, sizes, and the checks that need all tensors: inside the file, no overlap."""
     starts = sorted({offset for _, _, _, offset in directory.values()})
-    following = dict(zip(starts, [*starts[1:], max(cursor.whole - data_offset, 0)], strict=True))
+    following = dict(itertools.pairwise([*starts, max(cursor.whole - data_offset, 0)]))
     tensors = {}
     for name, (at, shape, type_id, offset) in directory.items():
         kind = TENSOR_TYPES.get(type_id)
