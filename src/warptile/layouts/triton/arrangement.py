@@ -33,13 +33,15 @@ from warptile.layouts.trits import TritPlane
 
 NAME = "quads"
 MOST_PLANES = 6
-PLANE_BYTES = 16
+PLANE_BYTES = 64
+ROW_GRANULE = 16
 _ZERO_EXPONENT = 127
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The planes of a layout for rows of k elements.
+    """The planes of a layout for rows of k elements; every plane is laid for the rows rounded up to 16, so that a load may
+    take 16 rows at once.
 
     chunks: G, the chunks of 32 elements a step has: 8 where a trit block has 256 elements, else the largest of 4, 2, 1
     whose step divides k. planes: code planes, then scale planes, then one byte a row: the biased exponent of the row's
@@ -71,8 +73,9 @@ class Arrangement:
     def offsets(self, rows: int) -> tuple[tuple[int, ...], int]:
         """Where each plane of a slice of `rows` rows starts, in 32-bit words, and the slice's words."""
         at = [0]
+        padded = -(-rows // ROW_GRANULE) * ROW_GRANULE
         for plane in self.planes:
-            nbytes = rows * (self.k // plane.span) * plane.per * plane.bits // 8
+            nbytes = padded * (self.k // plane.span) * plane.per * plane.bits // 8
             at.append(at[-1] + -(-nbytes // PLANE_BYTES) * (PLANE_BYTES // 4))
         return tuple(at[:-1]), at[-1]
 

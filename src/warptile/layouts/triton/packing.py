@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile.layouts.fields import U8
-from warptile.layouts.triton.arrangement import Arrangement, arrangement
+from warptile.layouts.triton.arrangement import ROW_GRANULE, Arrangement, arrangement
 
 if TYPE_CHECKING:
     from warptile.formats import Format
@@ -22,10 +22,9 @@ def plane_views(arranged: Arrangement, words: NDArray[np.uint32], rows: int) -> 
     starts, _ = arranged.offsets(rows)
     views = []
     for start, plane in zip(starts, arranged.planes, strict=True):
-        shape = (arranged.k // plane.span, rows, plane.per)
-        count = int(np.prod(shape))
-        part = words[start:].view(plane.dtype)[:count]
-        views.append(part.reshape(shape))
+        shape = (arranged.k // plane.span, -(-rows // ROW_GRANULE) * ROW_GRANULE, plane.per)
+        part = words[start:].view(plane.dtype)[: int(np.prod(shape))]
+        views.append(part.reshape(shape)[:, :rows])
     return views
 
 

@@ -1,0 +1,83 @@
+"""Device code of `triton.gemm`: weights decoded on their way into the matrix unit."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from warptile.layouts.triton.decode import decode_plain, in_order
+
+
+@triton.jit
+def swizzled(tile, tiles_n, tiles_m, GROUP_M: tl.constexpr):
+    """(m, n) of a tile: GROUP_M row tiles of x are walked through together, so that their weights are met in cache."""
+    together = GROUP_M * tiles_n
+    first = tile // together * GROUP_M
+    size = tl.minimum(tiles_m - first, GROUP_M)
+    return first + tile % together % size, tile % together // size
+
+
+@triton.jit
+def drained(acc):
+    """`acc`, used by an empty instruction: every asynchronous matrix instruction on it has ended.
+
+    ptxas before 13.3 may overwrite register operands of a matrix instruction that is still running.
+    """
+    return tl.inline_asm_elementwise("", "=f,0", [acc], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def gemm(
+    X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5,
+    L: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr, SPLIT_K: tl.constexpr, GROUP_M: tl.constexpr,
+    OPERAND: tl.constexpr, DRAIN: tl.constexpr, BUILD_ID: tl.constexpr,
+):  # fmt: skip
+    """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the splits.
+
+    Grid: tiles along n * tiles along m * SPLIT_K. With SPLIT_K > 1, Part is fp32[grid][TILE_N * TILE_M] and Count
+    i32[tiles], zero before and after: the split that comes last adds all of them up in their own order.
+    """
+    program = tl.program_id(0)
+    split = program % SPLIT_K
+    tile = program // SPLIT_K
+    at_m, at_n = swizzled(tile, tl.cdiv(rows, TILE_N), tl.cdiv(m, TILE_M), GROUP_M)
+    STEP: tl.constexpr = 32 * L[2]
+    row = at_n * TILE_N + tl.arange(0, TILE_N)
+    token = at_m * TILE_M + tl.arange(0, TILE_M)
+    steps = k // STEP
+    first = steps * split // SPLIT_K
+    count = steps * (split + 1) // SPLIT_K - first
+    tl.assume(count > 0)
+    x_row = X + token.to(tl.int64)[:, None] * x_stride + tl.arange(0, STEP)[None, :]
+    acc = tl.zeros((TILE_N, TILE_M), tl.float32)
+    for i in tl.range(0, count):
+        at = first + i
+        x = tl.load(x_row + at * STEP, mask=token[:, None] < m, other=0.0)
+        w = in_order(decode_plain(W, p0, p1, p2, p3, p4, p5, row, at, rows, TILE_N, L), TILE_N, L)
+        if OPERAND == "fp16":
+            acc = tl.dot(w.to(tl.float16), tl.trans(x.to(tl.float16)), acc)
+        elif OPERAND == "bf16":
+            acc = tl.dot(w.to(tl.bfloat16), tl.trans(x.to(tl.bfloat16)), acc)
+        else:
+            acc = tl.dot(w, tl.trans(x.to(tl.float32)), acc, input_precision=OPERAND)
+        if DRAIN:
+            acc = drained(acc)
+    y = Y + token.to(tl.int64)[:, None] * y_stride + (row0 + row)[None, :]
+    inside = (token[:, None] < m) & (row[None, :] < rows)
+    if SPLIT_K == 1:
+        tl.store(y, tl.trans(acc).to(Y.dtype.element_ty), mask=inside)
+    else:
+        SIZE: tl.constexpr = TILE_N * TILE_M
+        own = tl.arange(0, TILE_N)[:, None] * TILE_M + tl.arange(0, TILE_M)[None, :]
+        parts = Part + tile.to(tl.int64) * (SPLIT_K * SIZE) + own
+        tl.store(parts + split * SIZE, acc)
+        tl.debug_barrier()
+        if tl.atomic_add(Count + tile, 1, sem="acq_rel", scope="gpu") == SPLIT_K - 1:
+            tl.debug_barrier()
+            total = tl.load(parts, cache_modifier=".cg")
+            for other in tl.static_range(1, SPLIT_K):
+                total += tl.load(parts + other * SIZE, cache_modifier=".cg")
+            tl.store(y, tl.trans(total).to(Y.dtype.element_ty), mask=inside)
+            tl.store(Count + tile, 0)
+    if program == 0:
+        tl.store(Executed, tl.full([], BUILD_ID, tl.uint32))
