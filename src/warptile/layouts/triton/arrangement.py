@@ -110,11 +110,11 @@ class Arrangement:
 def unit_exponents(largest: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Biased exponents of the units of rows whose largest |scale| is f32[rows]: floor(log2 largest) + 10 + 127.
 
-    127 (a unit of 1) where the largest scale is 0 or not finite; kept within 1..254.
+    127 (a unit of 1) where the largest scale is 0 or not finite; kept within 35..253, so that 1/u and 2^24/u are normal.
     """
     biased = (np.ascontiguousarray(largest, np.float32).view(np.uint32) >> np.uint32(23) & np.uint32(255)).astype(int)
     usable = (largest > 0) & np.isfinite(largest)
-    return np.where(usable, np.clip(biased + 10, 1, 254), _ZERO_EXPONENT).astype(np.uint8)
+    return np.where(usable, np.clip(biased + 10, 35, 253), _ZERO_EXPONENT).astype(np.uint8)
 
 
 @cache

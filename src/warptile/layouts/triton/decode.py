@@ -23,25 +23,56 @@ def padded(rows):
 
 @triton.jit
 def load_plane(W, plane, row, at, rows, STEP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr, PER: tl.constexpr, mask):
-    """Elements [R, PER] (i32, zero-extended) of the plane that starts at word `plane`; [R] where PER is 1."""
+    """Elements (i32, zero-extended) of the plane that starts at word `plane`: [R, 4, PER] where a row has at most 32 bits
+    (the same for each quad lane), else [R, 1, PER].
+
+    Each lane loads its row's word itself: a register that several lanes need is cheaper to load than to pass on. Where a
+    row has fewer than 32 bits its word is cut, since asynchronous copies take four bytes at least.
+    """
+    unit = (at // (SPAN // STEP)).to(tl.int64) * padded(rows)
+    if PER * BITS <= 32:
+        SHARE: tl.constexpr = 32 // (PER * BITS)
+        word = unit // SHARE + row // SHARE
+        found = tl.load((W + plane + word)[:, None] + tl.zeros((1, 4), tl.int32), mask=mask[:, None], other=0)
+        if SHARE > 1:
+            found = found >> (row % SHARE * (PER * BITS))[:, None]
+        found = found[:, :, None]
+        if BITS < 32:
+            found = (found >> (tl.arange(0, PER) * BITS)[None, None, :]) & ((1 << BITS) - 1)
+    else:
+        if BITS == 32:
+            P = W + plane
+        elif BITS == 16:
+            P = W.to(tl.pointer_type(tl.uint16)) + plane.to(tl.int64) * 2
+        else:
+            P = W.to(tl.pointer_type(tl.uint8)) + plane.to(tl.int64) * 4
+        P += unit * PER
+        columns = row[:, None] * PER + tl.arange(0, PER)[None, :]
+        if at.type.is_block():
+            found = tl.load(P[:, None] + columns, mask=mask[:, None], other=0)
+        else:
+            found = tl.load(P + columns, mask=mask[:, None], other=0)
+        found = found.to(tl.int32)[:, None, :]
+    return found
+
+
+@triton.jit
+def load_words(W, plane, row, at, rows, BITS: tl.constexpr, WORDS: tl.constexpr, mask, R: tl.constexpr):
+    """Each quad lane's own elements of a code plane, i32[R, 4, WORDS], zero-extended."""
+    PER: tl.constexpr = 4 * WORDS
     if BITS == 32:
         P = W + plane
     elif BITS == 16:
         P = W.to(tl.pointer_type(tl.uint16)) + plane.to(tl.int64) * 2
     else:
         P = W.to(tl.pointer_type(tl.uint8)) + plane.to(tl.int64) * 4
-    RATIO: tl.constexpr = SPAN // STEP
-    P += (at // RATIO).to(tl.int64) * padded(rows) * PER
-    if PER == 1:
-        found = tl.load(P + row, mask=mask, other=0)
+    P += at.to(tl.int64) * padded(rows) * PER
+    columns = row[:, None] * PER + tl.arange(0, PER)[None, :]
+    if at.type.is_block():
+        found = tl.load(P[:, None] + columns, mask=mask[:, None], other=0)
     else:
-        columns = tl.arange(0, PER)[None, :]
-        if at.type.is_block():
-            pointers = P[:, None] + (row[:, None] * PER + columns)
-        else:
-            pointers = P + (row[:, None] * PER + columns)
-        found = tl.load(pointers, mask=mask[:, None], other=0)
-    return found.to(tl.int32)
+        found = tl.load(P + columns, mask=mask[:, None], other=0)
+    return tl.reshape(found.to(tl.int32), (R, 4, WORDS))
 
 
 @triton.jit
@@ -63,8 +94,7 @@ def bit_pairs(W, plane, row, at, rows, mask, R: tl.constexpr, CHUNKS: tl.constex
     HALF: tl.constexpr = BITS // 2
     SLOTS: tl.constexpr = HALF // B
     WORDS: tl.constexpr = 4 * CHUNKS // SLOTS
-    words = load_plane(W, plane, row, at, rows, 32 * CHUNKS, BITS, 32 * CHUNKS, 4 * WORDS, mask)
-    words = tl.reshape(words, (R, 4, WORDS, 1))
+    words = load_words(W, plane, row, at, rows, BITS, WORDS, mask, R)[:, :, :, None]
     shift = (tl.arange(0, SLOTS) * B)[None, None, None, :]
     MASK: tl.constexpr = (1 << B) - 1
     if BITS == 32:
@@ -76,7 +106,7 @@ def bit_pairs(W, plane, row, at, rows, mask, R: tl.constexpr, CHUNKS: tl.constex
 
 @triton.jit
 def trit_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.constexpr):
-    """Digits 0, 1, 2 of base-3 bytes as `bit_pairs` has codes, and the tail word i32[R].
+    """Digits 0, 1, 2 of base-3 bytes as `bit_pairs` has codes, and the tail word i32[R, 4, 1].
 
     One formula for every digit: digit n of byte b = (((b * 3^n) mod 256) * 3) >> 8, two bytes at a time. The stages' byte
     counts are the constants; slot S of a stage of `count` bytes is digit 8 S div count of its bytes, but for the tail, whose
@@ -89,23 +119,23 @@ def trit_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.conste
     COUNT2: tl.constexpr = L[5]
     END0: tl.constexpr = COUNT0 * 5 // 8
     END1: tl.constexpr = END0 + COUNT1 * 5 // 8
-    first = load_plane(W, p0, row, at, rows, STEP, 32, STEP, COUNT0 // 4, mask)
-    second = load_plane(W, p1, row, at, rows, STEP, 32 if COUNT1 == 16 else 16, STEP, 4, mask)
+    first = load_words(W, p0, row, at, rows, 32, COUNT0 // 16, mask, R)
+    second = load_words(W, p1, row, at, rows, 32 if COUNT1 == 16 else 16, 1, mask, R)
     tail = load_plane(W, p2, row, at, rows, STEP, 32, STEP, 1, mask)
     slot = tl.arange(0, SLOTS)[None, None, :]
     lane = tl.arange(0, 4)[None, :, None]
     if COUNT0 == 32:
-        low, high = tl.split(tl.reshape(first, (R, 4, 2)))
+        low, high = tl.split(first)
         word0 = tl.where((slot & 2) == 0, low[:, :, None], high[:, :, None])
     else:
-        word0 = first[:, :, None]
+        word0 = first
     word0 = word0 >> (8 * (slot & 1))
-    word1 = second[:, :, None]
+    word1 = second
     if COUNT1 == 16:
         word1 = word1 >> (8 * ((slot - END0) & 1))
     else:
         word1 = (word1 & 0xFF) | ((word1 & 0xFF00) << 8)
-    word2 = tail[:, None, None] >> (8 * ((2 * lane) % COUNT2))
+    word2 = tail >> (8 * ((2 * lane) % COUNT2))
     word2 = (word2 & 0xFF) | ((word2 & 0xFF00) << 8)
     digit1 = (slot - END0) // (COUNT1 // 8)
     digit2 = (8 * (slot - END1) + 2 * lane) // COUNT2
@@ -118,7 +148,7 @@ def trit_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.conste
 
 @triton.jit
 def code_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.constexpr):
-    """(codes i32[R, 4, slots] two a word, the trit tail word i32[R] or 0)."""
+    """(codes i32[R, 4, slots] two a word, the trit tail word i32[R, 4, 1] or 0)."""
     if L[3] != 0:
         pairs, tail = trit_pairs(W, p0, p1, p2, row, at, rows, mask, R, L)
     else:
@@ -131,63 +161,57 @@ def code_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.conste
 
 @triton.jit
 def six_bits(low, high, group, FIRST: tl.constexpr):
-    """Numbers of 6 bits i32[R, groups]: low nibbles from number FIRST on in `low` i32[R], their high bits in `high`."""
+    """Numbers of 6 bits, i32[R, 4, groups]: low nibbles from number FIRST on in `low` i32[R, 4, 1], high bits in `high`."""
     position = group + FIRST
-    return ((low[:, None] >> (4 * position)) & 15) | (((high[:, None] >> (2 * position)) & 3) << 4)
+    return ((low >> (4 * position)) & 15) | (((high >> (2 * position)) & 3) << 4)
 
 
 @triton.jit
-def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, L: tl.constexpr):
-    """Scale and minimum of each group of the step, fp32[R, groups], as the reference decode computes them.
+def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, up, down, L: tl.constexpr):
+    """up * scale and down * minimum of each group of the step, fp32[R, 4 or 1, groups]; with factors of 1 as the reference
+    decode computes them.
 
-    The minimum is 0.0 where the kind has none.
+    up, down: fp32[R, 1, 1], powers of two. The minimum is 0.0 where the kind has none.
     """
     KIND: tl.constexpr = L[6]
     GROUPS: tl.constexpr = L[7]
     STEP: tl.constexpr = 32 * L[2]
     SPAN: tl.constexpr = L[8]
-    group = tl.arange(0, GROUPS)[None, :]
+    group = tl.arange(0, GROUPS)[None, None, :]
     minimum = 0.0
     if KIND == "inline":
-        scale = half_bits((tail >> 16) & 0xFFFF)[:, None]
+        scale = half_bits((tail >> 16) & 0xFFFF) * up
     elif KIND == "half":
-        d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, GROUPS, mask)
-        if GROUPS == 1:
-            d = d[:, None]
-        scale = half_bits(d)
+        scale = half_bits(load_plane(W, s0, row, at, rows, STEP, 16, SPAN, GROUPS, mask)) * up
     elif KIND == "halfmin":
         both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, GROUPS, mask)
-        if GROUPS == 1:
-            both = both[:, None]
-        scale = half_bits(both & 0xFFFF)
-        minimum = -half_bits((both >> 16) & 0xFFFF)
+        scale = half_bits(both & 0xFFFF) * up
+        minimum = -half_bits((both >> 16) & 0xFFFF) * down
     elif KIND == "e8m0":
         e = load_plane(W, s0, row, at, rows, STEP, 8, SPAN, GROUPS, mask)
-        if GROUPS == 1:
-            e = e[:, None]
-        scale = tl.where(e < 2, 0x00200000 << (e & 1), (e - 1) << 23).to(tl.float32, bitcast=True)
+        scale = tl.where(e < 2, 0x00200000 << (e & 1), (e - 1) << 23).to(tl.float32, bitcast=True) * up
     elif KIND == "k6min":
         both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, 1, mask)
         low = load_plane(W, s1, row, at, rows, STEP, 32, STEP, 1, mask)
         high = load_plane(W, s2, row, at, rows, STEP, 16, STEP, 1, mask)
-        scale = half_bits(both & 0xFFFF)[:, None] * whole(six_bits(low, high, group, 0))
-        minimum = half_bits((both >> 16) & 0xFFFF)[:, None] * whole(six_bits(low, high, group, 4))
+        scale = (half_bits(both & 0xFFFF) * up) * whole(six_bits(low, high, group, 0))
+        minimum = (half_bits((both >> 16) & 0xFFFF) * down) * whole(six_bits(low, high, group, 4))
     elif KIND == "k8":
         d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1, mask)
         sc = load_plane(W, s1, row, at, rows, STEP, 8, STEP, 8, mask)
-        scale = half_bits(d)[:, None] * (whole(sc ^ 128) - 128.0)
+        scale = (half_bits(d) * up) * (whole(sc ^ 128) - 128.0)
     elif KIND == "k6x16" or KIND == "k6x32":
         d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1, mask)
         low = load_plane(W, s1, row, at, rows, STEP, 4 * GROUPS, STEP, 1, mask)
         high = load_plane(W, s2, row, at, rows, STEP, 2 * GROUPS, STEP, 1, mask)
-        scale = half_bits(d)[:, None] * (whole(six_bits(low, high, group, 0)) - 32.0)
+        scale = (half_bits(d) * up) * (whole(six_bits(low, high, group, 0)) - 32.0)
     else:
         tl.static_assert(KIND == "k4min")
         both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, 1, mask)
         first, second = tl.split(load_plane(W, s1, row, at, rows, STEP, 32, STEP, 2, mask))
-        words = tl.where(group < 4, first[:, None], second[:, None]) >> (4 * (group & 3))
-        scale = half_bits(both & 0xFFFF)[:, None] * whole(words & 15)
-        minimum = half_bits((both >> 16) & 0xFFFF)[:, None] * whole((words >> 16) & 15)
+        words = tl.where(group < 4, first[:, :, None], second[:, :, None]) >> (4 * (group & 3))
+        scale = (half_bits(both & 0xFFFF) * up) * whole(words & 15)
+        minimum = (half_bits((both >> 16) & 0xFFFF) * down) * whole((words >> 16) & 15)
     return scale, minimum
 
 
@@ -211,24 +235,92 @@ def steps_of(code, L: tl.constexpr):
 
 
 @triton.jit
-def decode_plain(W, p0, p1, p2, p3, p4, p5, row, at, rows, R: tl.constexpr, L: tl.constexpr):
-    """A decoded tile in fp32, equal to the reference decode to the bit."""
+def codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr):
+    """(codes i32[R, 4, slots] two a word, scales fp32[R, 4 or 1, groups], minimums) of a tile."""
     mask = row < padded(rows)
-    SLOTS: tl.constexpr = 4 * L[2]
-    GROUPS: tl.constexpr = L[7]
     pairs, tail = code_pairs(W, p0, p1, p2, row, at, rows, mask, R, L)
     if L[15] == 1:
-        scale, minimum = load_scales(W, p1, p2, p3, tail, row, at, rows, mask, L)
+        scale, minimum = load_scales(W, p1, p2, p3, tail, row, at, rows, mask, up, down, L)
     elif L[15] == 2:
-        scale, minimum = load_scales(W, p2, p3, p4, tail, row, at, rows, mask, L)
+        scale, minimum = load_scales(W, p2, p3, p4, tail, row, at, rows, mask, up, down, L)
     else:
-        scale, minimum = load_scales(W, p3, p4, p5, tail, row, at, rows, mask, L)
+        scale, minimum = load_scales(W, p3, p4, p5, tail, row, at, rows, mask, up, down, L)
+    return pairs, scale, minimum
+
+
+@triton.jit
+def decode_plain(W, p0, p1, p2, p3, p4, p5, row, at, rows, R: tl.constexpr, L: tl.constexpr):
+    """A decoded tile in fp32, equal to the reference decode to the bit."""
+    SLOTS: tl.constexpr = 4 * L[2]
+    GROUPS: tl.constexpr = L[7]
+    one = tl.full((R, 1, 1), 1.0, tl.float32)
+    pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, one, one, R, L)
     codes = tl.join(pairs & 0xFFFF, (pairs >> 16) & 0xFFFF)
     value = tl.reshape(steps_of(codes, L), (R, 4, GROUPS, SLOTS // GROUPS, 2))
-    value = value * tl.reshape(scale, (R, 1, GROUPS, 1, 1))
+    value = value * scale[:, :, :, None, None]
     if L[16]:
-        value = value - tl.reshape(minimum, (R, 1, GROUPS, 1, 1))
+        value = value - minimum[:, :, :, None, None]
     return value
+
+
+@triton.jit
+def load_unit(W, plane, row, rows):
+    """Biased exponents of the rows' units, i32[R]: see `Arrangement`."""
+    bytes = (W + plane).to(tl.pointer_type(tl.uint8))
+    return tl.load(bytes + row, mask=row < rows, other=127).to(tl.int32)
+
+
+@triton.jit
+def unit_factors(exponent, L: tl.constexpr):
+    """(2^24 MUL / u, 1 / u), fp32[R, 1, 1], of rows whose units have the biased exponents i32[R]."""
+    up = ((278 - exponent) << 23).to(tl.float32, bitcast=True) * L[10]
+    down = ((254 - exponent) << 23).to(tl.float32, bitcast=True)
+    return up[:, None, None], down[:, None, None]
+
+
+@triton.jit
+def doubled_half(values):
+    """fp32 rounded to fp16, in both halves of an i32."""
+    return tl.inline_asm_elementwise(
+        "cvt.rn.f16x2.f32 $0, $1, $1;", "=r,r", [values], dtype=tl.int32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
+def halves(words):
+    """The two fp16 of each i32, along a new last axis."""
+    low, high = tl.inline_asm_elementwise(
+        "mov.b32 {$0, $1}, $2;", "=h,=h,r", [words], dtype=(tl.float16, tl.float16), is_pure=True, pack=1
+    )
+    return tl.join(low, high)
+
+
+@triton.jit
+def decode_half(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr, PTX: tl.constexpr):
+    """A decoded tile over the rows' units, fp16: codes, read as subnormal fp16, times 2^24 scale / u, less minimum / u, in
+    one fused multiply-add, two at a time.
+
+    For layouts whose value is affine in the code. Rounded: the scale and the minimum to fp16, then the result.
+    """
+    SLOTS: tl.constexpr = 4 * L[2]
+    GROUPS: tl.constexpr = L[7]
+    pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R, L)
+    shift = minimum
+    if L[9] != 0:
+        shift = shift + scale * (L[9] / (L[10] * 16777216.0))
+    pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
+    if PTX:
+        factor = doubled_half(scale)[:, :, :, None]
+        add = doubled_half(-shift)[:, :, :, None]
+        return halves(
+            tl.inline_asm_elementwise(
+                "fma.rn.f16x2 $0, $1, $2, $3;", "=r,r,r,r", [pairs, factor, add], dtype=tl.int32, is_pure=True, pack=1
+            )
+        )
+    factor = scale.to(tl.float16)[:, :, :, None, None]
+    add = (-shift).to(tl.float16)[:, :, :, None, None]
+    codes = tl.join(pairs & 0xFFFF, (pairs >> 16) & 0xFFFF).to(tl.uint16).to(tl.float16, bitcast=True)
+    return codes * factor + add
 
 
 @triton.jit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import decode_plain, in_order
+from warptile.layouts.triton.decode import decode_half, decode_plain, in_order, load_unit, unit_factors
 
 
 @triton.jit
@@ -28,12 +28,13 @@ def drained(acc):
 
 @triton.jit
 def gemm(
-    X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5,
+    X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
     L: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr, SPLIT_K: tl.constexpr, GROUP_M: tl.constexpr,
-    OPERAND: tl.constexpr, DRAIN: tl.constexpr, BUILD_ID: tl.constexpr,
+    OPERAND: tl.constexpr, DECODE: tl.constexpr, DRAIN: tl.constexpr, BUILD_ID: tl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the splits.
 
+    DECODE: "plain" (fp32, then rounded to OPERAND), "half" (see `decode_half`) or "ptx" (the same by PTX instructions).
     Grid: tiles along n * tiles along m * SPLIT_K. With SPLIT_K > 1, Part is fp32[grid][TILE_N * TILE_M] and Count
     i32[tiles], zero before and after: the split that comes last adds all of them up in their own order.
     """
@@ -50,18 +51,26 @@ def gemm(
     tl.assume(count > 0)
     x_row = X + token.to(tl.int64)[:, None] * x_stride + tl.arange(0, STEP)[None, :]
     acc = tl.zeros((TILE_N, TILE_M), tl.float32)
+    exponent = load_unit(W, unit, row, rows)
+    up, down = unit_factors(exponent, L)
     for i in tl.range(0, count):
         at = first + i
         x = tl.load(x_row + at * STEP, mask=token[:, None] < m, other=0.0)
-        w = in_order(decode_plain(W, p0, p1, p2, p3, p4, p5, row, at, rows, TILE_N, L), TILE_N, L)
+        if DECODE == "plain":
+            value = decode_plain(W, p0, p1, p2, p3, p4, p5, row, at, rows, TILE_N, L)
+        else:
+            value = decode_half(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, TILE_N, L, DECODE == "ptx")
+        w = in_order(value, TILE_N, L)
         if OPERAND == "fp16":
             acc = tl.dot(w.to(tl.float16), tl.trans(x.to(tl.float16)), acc)
         elif OPERAND == "bf16":
             acc = tl.dot(w.to(tl.bfloat16), tl.trans(x.to(tl.bfloat16)), acc)
         else:
-            acc = tl.dot(w, tl.trans(x.to(tl.float32)), acc, input_precision=OPERAND)
+            acc = tl.dot(w.to(tl.float32), tl.trans(x.to(tl.float32)), acc, input_precision=OPERAND)
         if DRAIN:
             acc = drained(acc)
+    if DECODE != "plain":
+        acc = acc * (exponent << 23).to(tl.float32, bitcast=True)[:, None]
     y = Y + token.to(tl.int64)[:, None] * y_stride + (row0 + row)[None, :]
     inside = (token[:, None] < m) & (row[None, :] < rows)
     if SPLIT_K == 1:
