@@ -255,12 +255,13 @@ def decode_plain(W, p0, p1, p2, p3, p4, p5, row, at, rows, R: tl.constexpr, L: t
     GROUPS: tl.constexpr = L[7]
     one = tl.full((R, 1, 1), 1.0, tl.float32)
     pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, one, one, R, L)
-    codes = tl.join(pairs & 0xFFFF, (pairs >> 16) & 0xFFFF)
-    value = tl.reshape(steps_of(codes, L), (R, 4, GROUPS, SLOTS // GROUPS, 2))
-    value = value * scale[:, :, :, None, None]
+    pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
+    low = steps_of(pairs & 0xFFFF, L) * scale[:, :, :, None]
+    high = steps_of((pairs >> 16) & 0xFFFF, L) * scale[:, :, :, None]
     if L[16]:
-        value = value - minimum[:, :, :, None, None]
-    return value
+        low = low - minimum[:, :, :, None]
+        high = high - minimum[:, :, :, None]
+    return tl.join(low, high)
 
 
 @triton.jit
@@ -273,7 +274,7 @@ def load_unit(W, plane, row, rows):
 @triton.jit
 def unit_factors(exponent, L: tl.constexpr):
     """(2^24 MUL / u, 1 / u), fp32[R, 1, 1], of rows whose units have the biased exponents i32[R]."""
-    up = ((278 - exponent) << 23).to(tl.float32, bitcast=True) * L[10]
+    up = ((278 - exponent) << 23).to(tl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
     down = ((254 - exponent) << 23).to(tl.float32, bitcast=True)
     return up[:, None, None], down[:, None, None]
 
@@ -296,19 +297,34 @@ def halves(words):
 
 
 @triton.jit
+def subnormal(code):
+    """Integers 0 <= code < 1024 read as fp16: code * 2^-24."""
+    return code.to(tl.uint16).to(tl.float16, bitcast=True)
+
+
+@triton.jit
+def half_levels(code, L: tl.constexpr):
+    """The codebook's values of codes 0..15 as fp16 (exact), without a conversion instruction."""
+    return (look_up(code, L) + 0x6480).to(tl.uint16).to(tl.float16, bitcast=True) - 1152.0
+
+
+@triton.jit
 def decode_half(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr, PTX: tl.constexpr):
     """A decoded tile over the rows' units, fp16: codes, read as subnormal fp16, times 2^24 scale / u, less minimum / u, in
-    one fused multiply-add, two at a time.
+    one fused multiply-add, two at a time; a codebook's values times scale / u.
 
-    For layouts whose value is affine in the code. Rounded: the scale and the minimum to fp16, then the result.
+    Rounded: the scale and the minimum to fp16, then the result.
     """
     SLOTS: tl.constexpr = 4 * L[2]
     GROUPS: tl.constexpr = L[7]
     pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R, L)
+    pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
+    if L[10] == 0:
+        factor = (scale * (1.0 / 16777216.0)).to(tl.float16)[:, :, :, None]
+        return tl.join(half_levels(pairs & 0xFFFF, L) * factor, half_levels((pairs >> 16) & 0xFFFF, L) * factor)
     shift = minimum
     if L[9] != 0:
         shift = shift + scale * (L[9] / (L[10] * 16777216.0))
-    pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
     if PTX:
         factor = doubled_half(scale)[:, :, :, None]
         add = doubled_half(-shift)[:, :, :, None]
@@ -317,10 +333,9 @@ def decode_half(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.conste
                 "fma.rn.f16x2 $0, $1, $2, $3;", "=r,r,r,r", [pairs, factor, add], dtype=tl.int32, is_pure=True, pack=1
             )
         )
-    factor = scale.to(tl.float16)[:, :, :, None, None]
-    add = (-shift).to(tl.float16)[:, :, :, None, None]
-    codes = tl.join(pairs & 0xFFFF, (pairs >> 16) & 0xFFFF).to(tl.uint16).to(tl.float16, bitcast=True)
-    return codes * factor + add
+    factor = scale.to(tl.float16)[:, :, :, None]
+    add = (-shift).to(tl.float16)[:, :, :, None]
+    return tl.join(subnormal(pairs & 0xFFFF) * factor + add, subnormal((pairs >> 16) & 0xFFFF) * factor + add)
 
 
 @triton.jit
