@@ -68,7 +68,7 @@ def test_every_partial_sum_of_an_exact_case_is_representable(accumulator: str, b
     case = ReferenceCache().case(wanted, 40, 40)
     assert (case.magnitude / 0.25 <= 2**bits).all()
     assert (case.want / 0.25 == np.round(case.want / 0.25)).all()
-    assert (case.x != 0).any(axis=1).mean() > 0.9, "a row of zeros proves nothing"
+    assert (case.x != 0).any(axis=1).mean() > 0.9, "rows of zeros prove nothing"
 
 
 def test_real_weights_with_nan_are_refused() -> None:
