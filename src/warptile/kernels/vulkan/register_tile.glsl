@@ -1,5 +1,6 @@
 // One register tile: THREAD_M rows of x against THREAD_N rows of w a lane, one chunk of 32 along k at a time.
-// Needs LOAD_N (rows of w fetched together), SUBGROUP, X_ACCESS_*, the layout's decoder, and the two constants below.
+// Before it: constants THREAD_N, THREAD_M, LOAD_N (rows of w fetched together) and SUBGROUP, one X_ACCESS_* macro,
+// YVector (LOAD_N floats), Y_ELEMENTS(a) (its constructor), and the layout's decoder.
 
 const uint GROUPS = THREAD_N / LOAD_N;
 
@@ -73,12 +74,15 @@ void multiply_chunk(uint chunk, uint m0) {
     }
 }
 
+layout(std430, set = 0, binding = 2) writeonly buffer YVectorBuffer { YVector YVectors[]; };
+
 // y[m0 + i, row0 + first + g * step + e] = acc, where both indices are inside.
 void store_tile(uint first, uint step, uint m0) {
     [[unroll]] for (uint g = 0u; g < GROUPS; ++g)
         [[unroll]] for (uint i = 0u; i < THREAD_M; ++i) {
             uint n = first + g * step;
             uint a = i * THREAD_N + g * LOAD_N;
-            if (n < P.rows && m0 + i < P.m) store((m0 + i) * P.y_stride + P.row0 + n, a);
+            if (n < P.rows && m0 + i < P.m)
+                YVectors[((m0 + i) * P.y_stride + P.row0 + n) / LOAD_N] = YVector(Y_ELEMENTS(a));
         }
 }

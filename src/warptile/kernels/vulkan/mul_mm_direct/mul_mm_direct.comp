@@ -1,3 +1,4 @@
+// y[m, n] = sum_k x[m, k] * w[n, k] with no shared memory: a lane owns THREAD_M x THREAD_N of y, lanes run along n.
 layout(local_size_x = LANES) in;
 
 void main() {
