@@ -4,6 +4,7 @@ Each runtime is one folder here. It declares `PREFIXES` and exports `open_device
 and `list_devices()`; importing the folder must not load a driver.
 """
 
-from warptile.runtimes.registry import DeviceEntry, Survey, list_devices, open_device, survey
+from warptile.runtimes.entry import DeviceEntry
+from warptile.runtimes.registry import Survey, list_devices, open_device, survey
 
 __all__ = ["DeviceEntry", "Survey", "list_devices", "open_device", "survey"]

@@ -11,7 +11,7 @@ from warptile import runtimes
 from warptile.contracts.errors import UnusableInput, WarptileError
 from warptile.contracts.runtime import Runtime
 from warptile.places import Places
-from warptile.runtimes.entry import DeviceEntry
+from warptile.runtimes.entry import DeviceEntry, pick
 
 
 class Room(Protocol):
@@ -47,11 +47,13 @@ def open_device(text: str, places: Places, *, validation: bool = False) -> Runti
     validation: check every call with the driver's validation layer. Raises UnusableInput for an unknown
     prefix, no driver, no such device, an ambiguous name, an absent layer or a folder that cannot be written.
     """
-    prefix = text.partition(":")[0]
-    known = rooms()
-    if prefix not in known:
-        raise UnusableInput(f"device {text!r} has no known prefix; write one of {', '.join(f'{p}:0' for p in known)}")
-    return known[prefix].open_device(text, places, validation=validation)
+    return _room(text).open_device(text, places, validation=validation)
+
+
+def find_device(text: str) -> DeviceEntry:
+    """The entry of the device that `open_device` would open. Raises UnusableInput as it does."""
+    entries = _room(text).list_devices()
+    return entries[pick(text, entries)]
 
 
 def survey() -> Survey:
@@ -73,3 +75,11 @@ def survey() -> Survey:
 def list_devices() -> list[DeviceEntry]:
     """Devices of every runtime, in the order of their ids. `survey` also says why a runtime has none."""
     return list(survey().devices)
+
+
+def _room(text: str) -> Room:
+    prefix = text.partition(":")[0]
+    known = rooms()
+    if prefix not in known:
+        raise UnusableInput(f"device {text!r} has no known prefix; write one of {', '.join(f'{p}:0' for p in known)}")
+    return known[prefix]

@@ -8,7 +8,7 @@ from typing import Any
 import vulkan as vk
 
 from warptile.runtimes.vulkan.instance import PhysicalDevice
-from warptile.runtimes.vulkan.query import ffi, features2, properties2
+from warptile.runtimes.vulkan.query import features2, ffi, properties2
 
 
 @dataclass(frozen=True)

@@ -88,11 +88,12 @@ class VulkanRuntime:
     def download(self, buffer: Buffer, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """A copy of the first bytes as `dtype[shape]`. Raises ValueError where the buffer is shorter."""
         own = _own(buffer)
-        kind = np.dtype(dtype)
+        kind: np.dtype[Any] = np.dtype(dtype)
         nbytes = math.prod(shape) * kind.itemsize
         if nbytes > own.nbytes:
             raise ValueError(f"{nbytes} bytes asked of a buffer of {own.nbytes}")
-        return self._memory.read(own.block, own.offset, nbytes).view(kind).reshape(shape)
+        content: NDArray[Any] = self._memory.read(own.block, own.offset, nbytes).view(kind)
+        return content.reshape(shape)
 
     def guarded_buffer(self, nbytes: int, at_end: bool = False) -> GuardedBuffer:
         """See `runtimes.vulkan.guards`: bands of NaN, a payload of NaN. Raises DoesNotFit, OutOfMemory."""

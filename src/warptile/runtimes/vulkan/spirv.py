@@ -26,7 +26,7 @@ class Glslang:
         self._cache = cache
         self._executable = find_glslang()
         self.version = importlib.metadata.version(_PACKAGE)
-        self.target = "vulkan1.{}".format(max(0, min(api, (1, 3))[1]))
+        self.target = f"vulkan1.{max(0, min(api, (1, 3))[1])}"
 
     def compile(self, text: str) -> bytes:
         """SPIR-V of one compute shader. Raises CompileFailed with the compiler's first error line."""
@@ -45,7 +45,17 @@ class Glslang:
         with tempfile.TemporaryDirectory() as folder:
             source, out = Path(folder) / "kernel.comp", Path(folder) / "kernel.spv"
             source.write_text(text)
-            command = [self._executable, "--target-env", self.target, "-V", "-S", "comp", "-o", out, source]
+            command = [
+                str(self._executable),
+                "--target-env",
+                self.target,
+                "-V",
+                "-S",
+                "comp",
+                "-o",
+                str(out),
+                str(source),
+            ]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
             except OSError as error:
