@@ -100,6 +100,16 @@ def test_a_kernel_compiled_for_one_n_is_proved_on_that_n(cache: ReferenceCache) 
     assert (8, 200, 64) in found.shapes
 
 
+@pytest.mark.parametrize("weights", ["fp32", "fp16"])
+def test_a_fault_beyond_the_boundary_shapes_is_found_on_the_whole_problem(cache: ReferenceCache, weights: str) -> None:
+    """An index that wraps at 128 rows: no boundary shape of this tile has as many."""
+    problem = Problem("Q4_1", 200, 64, 8)
+    found = verdict(cache, "wraps_after_128_rows", weights=weights, problem=problem)
+    assert not found.right
+    assert found.shapes[-1] == (8, 200, 64)
+    assert found.first_wrong is None or found.first_wrong.column >= 128
+
+
 def test_shapes_that_never_reach_a_whole_tile_prove_nothing(cache: ReferenceCache) -> None:
     kernel = FakeKernel(rule=lambda tile, problem: problem.n < tile.tile_n or problem.n == PROBLEM.n)
     runtime = FakeRuntime(kernel.programs())

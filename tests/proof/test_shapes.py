@@ -60,10 +60,15 @@ def test_refused_shapes_are_kept_apart() -> None:
     assert all(s.m > 8 for s in found.refused)
 
 
-def test_the_own_shape_is_added_on_demand() -> None:
-    assert OWN not in plan("quick", (8, 8, 32), OWN, 32, everything).random
-    assert OWN in plan("quick", (8, 8, 32), OWN, 32, everything, own=True).random
-    assert OWN in plan("full", (8, 8, 32), OWN, 32, everything).random
+def test_the_whole_problem_runs_at_fewer_rows_where_it_is_large() -> None:
+    large = Shape(512, 14336, 4096)
+    assert plan("quick", (8, 8, 32), OWN, 32, everything).whole == OWN
+    assert plan("quick", (8, 8, 32), large, 32, everything).whole == Shape(9, 14336, 4096)
+    assert plan("quick", (8, 8, 32), large, 32, lambda s: s.m % 4 == 1).whole == Shape(9, 14336, 4096)
+    assert plan("quick", (8, 8, 32), large, 32, lambda s: s.m == 1).whole == Shape(1, 14336, 4096)
+    assert plan("quick", (8, 8, 32), large, 32, lambda s: s.m == 512).whole == large
+    assert plan("quick", (8, 8, 32), large, 32, everything, own=True).whole == large
+    assert plan("full", (8, 8, 32), large, 32, everything).whole == Shape(146, 14336, 4096)
 
 
 def test_unknown_level() -> None:
