@@ -138,10 +138,10 @@ def test_an_unknown_level_is_an_error(cache: ReferenceCache) -> None:
         prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, "deeper", cache=cache)
 
 
-def test_an_operand_type_without_a_bound_is_an_error(cache: ReferenceCache) -> None:
-    kernel = FakeKernel("q8_1")
-    with pytest.raises(UnusableInput, match="q8_1"):
-        prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, cache=cache)
+def test_arithmetic_without_a_bound_is_not_right(cache: ReferenceCache) -> None:
+    found = verdict(cache, "none", weights="q8_1")
+    assert (found.right, found.failed) == (False, "bound")
+    assert "q8_1" in found.detail
 
 
 def test_a_proof_past_its_deadline_is_a_timeout(cache: ReferenceCache) -> None:

@@ -23,7 +23,7 @@ from warptile.contracts import (
     Verdict,
 )
 from warptile.proof import checks
-from warptile.proof.bounds import element_bound
+from warptile.proof.bounds import Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
 from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, run
@@ -52,9 +52,9 @@ def prove(
     tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights. deadline: seconds from now, asked for
     before each shape. cache: references shared between tiles; without one they are computed for this call.
 
-    Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level or
-    arithmetic without a bound, Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost,
-    OutOfMemory). A wrong result raises nothing: the verdict says which check spoke.
+    Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
+    Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
+    raises nothing: the verdict says which check spoke ("bound", too, for an arithmetic that has no error bound).
     """
     proof = _Proof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
     end = None if deadline is None else clock() + deadline
@@ -146,7 +146,10 @@ class _Proof:
 
     def prove_shape(self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None) -> Finding | None:
         """Run a shape (twice, but once for exact inputs) and ask every check; the first finding, with its shape."""
-        found = self._finding(kind, shape, blocks)
+        try:
+            found = self._finding(kind, shape, blocks)
+        except Unbounded as error:
+            found = Finding("bound", str(error))
         self.shapes[shape.m, shape.n, shape.k] = None
         if found is None:
             return None
@@ -169,7 +172,7 @@ class _Proof:
         if kind == "whole":
             packed = self.cache.whole(wanted, case, shape.n, self.runtime.limits().max_buffer_bytes)
         else:
-            packed = self.cache.packed(wanted, case, shape.slices)
+            packed = self.cache.packed(wanted, case, shape.slice_rows)
         binary = self.compiled(shape)
 
         def once(again: bool) -> tuple[Real, Finding | None]:

@@ -103,12 +103,11 @@ class ReferenceCache:
         self._trim()
         return held.part(m, n)
 
-    def packed(self, wanted: Wanted, case: Case, slices: int) -> PackedWeights:
-        """The case's weights in their layout, in at least `slices` slices where there are as many rows."""
+    def packed(self, wanted: Wanted, case: Case, slice_rows: int = 0) -> PackedWeights:
+        """The case's weights in their layout, in slices of at most `slice_rows` rows (0: in one)."""
         n = len(case.blocks)
-        rows = -(-n // slices)
-        most = None if slices == 1 else wanted.fmt.layout.offsets(rows, wanted.k)[1] * 4
-        key = (wanted.fmt.name, wanted.k, slices, n, _digest(case.blocks))
+        most = wanted.fmt.layout.offsets(slice_rows, wanted.k)[1] * 4 if slice_rows else None
+        key = (wanted.fmt.name, wanted.k, slice_rows, n, _digest(case.blocks))
         return self._kept(key, lambda: pack(wanted.fmt, np.ascontiguousarray(case.blocks), n, wanted.k, most))
 
     def whole(self, wanted: Wanted, case: Case, n: int, max_bytes: int) -> PackedWeights:

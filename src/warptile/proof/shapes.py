@@ -14,12 +14,12 @@ WHOLE_MACS = {"quick": 1 << 29, "full": 1 << 33}
 
 @dataclass(frozen=True, order=True)
 class Shape:
-    """One shape to run: y[m, n] over k, the weight rows cut into at least `slices` device buffers."""
+    """One shape to run: y[m, n] over k, the weight rows in slices of `slice_rows` (0: in one)."""
 
     m: int
     n: int
     k: int
-    slices: int = 1
+    slice_rows: int = 0
 
     @property
     def macs(self) -> int:
@@ -74,7 +74,7 @@ def plan(
     else:
         wanted = _quick(along_m, along_n, ks, shape.k)
         sliced = itertools.product((along_m.own,), (2 * step_n, 2 * step_n + 1), (second,))
-    wanted += [Shape(m, n, k, 2) for m, n, k in sliced]
+    wanted += [Shape(m, n, k, step_n) for m, n, k in sliced if n > step_n]
     return _divided(level, wanted, valid, shape if own else _whole(shape, WHOLE_MACS[level], valid))
 
 
@@ -144,5 +144,5 @@ def _divided(level: str, wanted: Iterable[Shape], valid: Callable[[Shape], bool]
     unique = list(dict.fromkeys(wanted))
     allowed = [s for s in unique if valid(s)]
     refused = tuple(s for s in unique if s not in set(allowed))
-    exact = allowed if level == "full" else [s for s in allowed if s in unique[:4] or s.slices > 1]
+    exact = allowed if level == "full" else [s for s in allowed if s in unique[:4] or s.slice_rows]
     return ProofPlan(tuple(allowed), tuple(exact), whole, refused)
