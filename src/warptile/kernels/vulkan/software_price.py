@@ -1,9 +1,9 @@
 """Instructions that a software device runs for a direct kernel, counted a subgroup (one host vector) at a time.
 
 On llvmpipe every value is a vector of one element a lane. Arithmetic is one instruction a vector. A load or store
-inside a loop is itself a loop over lanes: for each lane the mask is tested, the address taken out, and for each component
-the bounds compared and the element merged into its vector; an address that is the same for all lanes makes no
-difference there. The counts below are read from the machine code Mesa 22.3 emits (LLVM 15, 256-bit vectors); what
+inside a loop is itself a loop over lanes: for each lane the mask is tested, the address taken out, and for each
+component the bounds compared and the element merged into its vector; an address that is the same for all lanes makes
+no difference there. The counts below are read from the machine code Mesa 22.3 emits (LLVM 15, 256-bit vectors); what
 matters is their ratio to one arithmetic instruction, which other versions keep.
 """
 
