@@ -1,8 +1,8 @@
 """`vulkan.mul_mm_direct` and `vulkan.mul_mat_vec` on a software device, against float64 from the format's own decode.
 
 Whole-number weights and activations make every partial sum exact in fp32 in any order (below 2**24), so those outputs
-must be equal to the bit. Real-valued ones are held to (additions a sum takes part in + parts + roundings of the products)
-* 2**-24 * sum |x| |w|, the standard bound of a dot product in any order.
+must be equal to the bit. Real-valued ones are held to (additions a sum takes part in + parts + roundings of the
+products) * 2**-24 * sum |x| |w|, the standard bound of a dot product in any order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run_exactly(device: Runtime, text: str, problem: Problem, max_bytes: int | N
 @pytest.mark.parametrize("name", FACTORS)
 @pytest.mark.parametrize("text", TILES)
 def test_every_format_on_ragged_sides(device: Runtime, name: str, text: str) -> None:
-    # 100 rows leave the last workgroup part empty, 17 rows of x the last register tile; three chunks do not split evenly.
+    # 100 rows leave the last workgroup part empty, 17 rows of x the last register tile; three chunks split unevenly.
     run_exactly(device, text, Problem(name, 100, max(96, formats.by_name(name).block_size), 17))
 
 
