@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import worker_jobs as jobs
+from support import worker_jobs as jobs
 
 from warptile.contracts import (
     DeviceLost,
@@ -162,7 +162,7 @@ def test_an_unknown_device_is_one_line(places: Places) -> None:
 
 _PARENT = """
 import sys
-import worker_jobs as jobs
+from support import worker_jobs as jobs
 from warptile.places import Places
 from warptile.runtimes.worker import Worker
 worker = Worker(sys.argv[1], Places.under(sys.argv[2]))
