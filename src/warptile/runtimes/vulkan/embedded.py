@@ -6,6 +6,7 @@ FOLDER and unpacked there. It needs no rights and installs nothing. `activate(FO
 
     FOLDER/root/            the packages' files
     FOLDER/lvp_icd.json     driver manifest for the Vulkan loader
+    FOLDER/cache/           shaders that the driver has compiled
     FOLDER/unpacked.json    names of the packages; written last, so its presence means that the folder is whole
 """
 
@@ -54,13 +55,16 @@ def activate(folder: Path) -> None:
 
     Loads the folder's libraries so that later loads by their short name (the `vulkan` package's of libvulkan.so.1, the
     loader's of the driver, the driver's of LLVM) find them, and names the driver in VK_DRIVER_FILES. To be called
-    before the first Vulkan instance, in every process. Raises UnusableInput where the folder is not whole or does not load.
+    before the first Vulkan instance, in every process.
+    Raises UnusableInput where the folder is not whole or does not load.
     """
     manifest = (folder / "lvp_icd.json").absolute()
     if not manifest.is_file():
         raise UnusableInput(f"{folder}: holds no unpacked Vulkan driver")
     _preload(folder)
     os.environ["VK_DRIVER_FILES"] = os.environ["VK_ICD_FILENAMES"] = str(manifest)
+    # Unless the user has said where, compiled shaders are kept with the driver that compiled them.
+    os.environ.setdefault("MESA_SHADER_CACHE_DIR", str(manifest.with_name("cache")))
 
 
 def chosen_here() -> bool:
@@ -102,7 +106,8 @@ def devices(folder: Path | None = None) -> tuple[str, ...]:
     Asked of a process of its own: a driver that crashes is one that gives no device.
     """
     command = [sys.executable, "-m", __spec__.name, "--devices", *([str(folder)] if folder else [])]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    environment = {**os.environ, "MESA_SHADER_CACHE_DISABLE": "true"}
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
     if answer.returncode:
         return ()
     return tuple(json.loads(answer.stdout.splitlines()[-1]))
