@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
-from warptile.runtimes.vulkan.limits import host_cache_bytes
+from warptile import devices
+from warptile.contracts import Limits
+from warptile.runtimes.vulkan.limits import host_cache_bytes, with_card_data
 from warptile.runtimes.vulkan.statistics import resources
 
 
@@ -62,3 +65,25 @@ def test_the_hosts_last_level_cache_counts(tmp_path: Path) -> None:
         (folder / "size").write_text(size + "\n")
     assert host_cache_bytes(tmp_path) == 36 << 20
     assert host_cache_bytes(tmp_path / "absent") == 0
+
+
+def live(name: str, **known: int) -> Limits:
+    bare = Limits(name, "vulkan", "nvidia", "gpu", 32, (32,), 49152, 49152, 1024, (65535,) * 3, 1 << 30, live=True)
+    return dataclasses.replace(bare, **known)  # type: ignore[arg-type]
+
+
+def test_a_cards_data_file_fills_what_the_driver_does_not_say_and_nothing_else() -> None:
+    data = devices.by_name("h200")
+    found = with_card_data(live("NVIDIA H200", units=7))
+    assert (found.name, found.live, found.units) == ("NVIDIA H200", True, 7)
+    assert found.cache_bytes == data.cache_bytes > 0
+    assert found.registers_per_unit == data.registers_per_unit > 0
+    assert found.shared_bytes_per_unit == data.shared_bytes_per_unit != 49152
+    assert found.max_grid == (65535, 65535, 65535)
+    assert with_card_data(live("NVIDIA H200", shared_bytes=1)).shared_bytes_per_unit == 49152
+    assert with_card_data(live("AMD Radeon RX 9060 XT (RADV GFX1200)")).cache_bytes > 0
+
+
+def test_a_relatives_data_file_does_not_speak_for_a_card() -> None:
+    for name in ("NVIDIA GeForce RTX 4070 Ti", "NVIDIA H20", "NVIDIA GH200", "NVIDIA GeForce RTX 4070 Laptop GPU"):
+        assert with_card_data(live(name)) == live(name)
