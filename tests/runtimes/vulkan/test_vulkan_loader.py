@@ -27,15 +27,15 @@ except UnusableInput as error:
 """
 
 _NO_LOADER = """
-import builtins, importlib, sys
+import importlib
 real = importlib.import_module
 def refuse(name, package=None):
     if name == "vulkan":
         raise OSError("Cannot find Vulkan SDK version")
     return real(name, package)
 importlib.import_module = refuse
-from warptile.runtimes.vulkan import loader
-loader._activate_unpacked_driver = lambda: False
+from warptile.runtimes.vulkan import embedded
+embedded.find = lambda: None
 """
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import vulkan as vk
-
 from warptile.contracts.errors import UnusableInput
+from warptile.runtimes.vulkan.binding import vk
 from warptile.runtimes.vulkan.faults import driver_faults
 from warptile.runtimes.vulkan.features import Features, supported
 from warptile.runtimes.vulkan.instance import PhysicalDevice

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import vulkan as vk
-
 from warptile.contracts.errors import CandidateRejected, DeviceLost, OutOfMemory, UnusableInput
+from warptile.runtimes.vulkan.binding import vk
 
 _MEMORY = (
     vk.VkErrorOutOfHostMemory,

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-import vulkan as vk
-
 from warptile.contracts.errors import UnusableInput
 from warptile.runtimes.entry import DeviceEntry
+from warptile.runtimes.vulkan.binding import vk
 from warptile.runtimes.vulkan.faults import driver_faults
 from warptile.runtimes.vulkan.query import properties2
 

@@ -8,14 +8,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import vulkan as vk
-
 from warptile import devices
 from warptile.contracts.limits import CooperativeMatrix, Limits
+from warptile.runtimes.vulkan.binding import ffi, lib, vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import check
 from warptile.runtimes.vulkan.memory import DEVICE_LOCAL
-from warptile.runtimes.vulkan.query import ffi, lib, properties2
+from warptile.runtimes.vulkan.query import properties2
 
 _VENDORS = {
     0x1002: "amd",

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import vulkan as vk
 from numpy.typing import NDArray
 
 from warptile.contracts.errors import OutOfMemory
+from warptile.runtimes.vulkan.binding import vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import driver_faults
 

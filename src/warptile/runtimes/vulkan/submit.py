@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import vulkan as vk
 from numpy.typing import NDArray
 
+from warptile.runtimes.vulkan.binding import ffi, lib, vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import check, driver_faults
 from warptile.runtimes.vulkan.memory import Block, VulkanBuffer
 from warptile.runtimes.vulkan.pipeline import Interface, VulkanBinary
-from warptile.runtimes.vulkan.query import ffi, lib
 
 SLOTS = 512
 """Launches in one submission; more are split over several."""
