@@ -15,12 +15,14 @@ class Device:
     """The logical device with one compute queue.
 
     timestamp_bits, timestamp_ns: valid bits of a timestamp and nanoseconds a tick.
-    Raises UnusableInput where no queue family computes or where its timestamps have no valid bits:
-    a device that cannot be timed cannot be tuned.
+    Raises UnusableInput for a Vulkan 1.0 device, where no queue family computes, or where its timestamps have no
+    valid bits: a device that cannot be timed cannot be tuned.
     """
 
     def __init__(self, physical: PhysicalDevice) -> None:
         self.physical = physical
+        if physical.api < (1, 1):
+            raise UnusableInput(f"{physical.entry.id} {physical.entry.name} has Vulkan 1.0 only; warptile needs 1.1")
         self.features: Features = supported(physical)
         self.limits: Any = physical.properties.limits
         self.memory: Any = vk.vkGetPhysicalDeviceMemoryProperties(physical.handle)

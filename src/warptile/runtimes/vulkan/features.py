@@ -126,8 +126,6 @@ def supported(device: PhysicalDevice) -> Features:
 
 
 def _subgroup_arithmetic(device: PhysicalDevice) -> bool:
-    if device.api < (1, 1):
-        return False
     info = properties2(device.handle, vk.VkPhysicalDeviceSubgroupProperties())
     needed = vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT
     return bool(info.supportedOperations & needed and info.supportedStages & vk.VK_SHADER_STAGE_COMPUTE_BIT)

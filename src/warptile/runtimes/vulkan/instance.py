@@ -35,8 +35,7 @@ class PhysicalDevice:
     @property
     def api(self) -> tuple[int, int]:
         """Vulkan version of the device, (major, minor)."""
-        version = int(self.properties.apiVersion)
-        return version >> 22 & 0x7F, version >> 12 & 0x3FF
+        return _api(self.properties)
 
     @property
     def type(self) -> str:
@@ -107,9 +106,14 @@ def _describe(instance: Any, handle: Any, number: int) -> PhysicalDevice:
 
 
 def _driver(handle: Any, properties: Any, extensions: frozenset[str]) -> str:
-    version = int(properties.apiVersion)
-    if (version >> 22 & 0x7F, version >> 12 & 0x3FF) < (1, 2) and "VK_KHR_driver_properties" not in extensions:
+    api = _api(properties)
+    if api < (1, 1) or (api < (1, 2) and "VK_KHR_driver_properties" not in extensions):
         return f"driver version {properties.driverVersion:#x}"
     info = properties2(handle, vk.VkPhysicalDeviceDriverProperties())
     name, detail = (vk.ffi.string(text).decode(errors="replace") for text in (info.driverName, info.driverInfo))
     return f"{name} {detail} ({properties.driverVersion:#x})"
+
+
+def _api(properties: Any) -> tuple[int, int]:
+    version = int(properties.apiVersion)
+    return version >> 22 & 0x7F, version >> 12 & 0x3FF

@@ -106,8 +106,6 @@ def host_cache_bytes(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) ->
 
 def _subgroups(device: Device) -> tuple[int, int, int]:
     """(smallest, default, largest): the range only where a size can be asked for in a compute shader."""
-    if device.physical.api < (1, 1):
-        return 1, 1, 1
     default = int(properties2(device.physical.handle, vk.VkPhysicalDeviceSubgroupProperties()).subgroupSize)
     if "subgroupSizeControl" not in device.features.driver:
         return default, default, default

@@ -148,6 +148,7 @@ class VulkanRuntime:
         try:
             self._pipelines.save()
         finally:
+            self._queue.wait_idle()
             self.scratch.clear()
             self._queue.close()
             self._pipelines.close()
