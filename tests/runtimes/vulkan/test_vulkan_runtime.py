@@ -94,22 +94,23 @@ def test_a_specialization_constant_changes_the_result_and_the_identity(device: V
 
 
 def test_device_time_is_the_time_that_passes(device: VulkanRuntime) -> None:
-    # Both bounds are of one run: the device cannot take longer than the call, and for a launch of about 0.2 s the
-    # call does little else, so most of its time must be the device's. Driver start-up and a busy host add to the call.
+    # The device cannot take longer than the call around it, and for a launch of 0.1 s the call does little else: in
+    # one of a few tries nothing else on the host may come between, and then nearly all of it is the device's.
+    # More workgroups make it longer, not more steps: llvmpipe ends any loop after 65535.
     x, y = device.upload(np.ones(4, np.float32)), device.upload(np.zeros(4096, np.float32))
     spin = device.compile(source(SPIN))
-    steps = 20_000
-    for _ in range(8):
-        launch = Launch(spin, (x, y), (4096, steps), groups(4096))
+    wide, shares = 64, []
+    while len(shares) < 5 and max(shares, default=0.0) < 0.9:
+        launch = Launch(spin, (x, y), (4096, 20_000), (wide, 1, 1))
         before = time.perf_counter()
         (seconds,) = device.time([launch])
         wall = time.perf_counter() - before
         assert 0 < seconds <= wall
-        if wall > 0.15:
-            break
-        steps *= 4
-    assert wall > 0.15, "the launch never became long enough to judge"
-    assert seconds > 0.8 * wall
+        if seconds < 0.1 and wide < device.limits().max_grid[0] // 4:
+            wide *= 4
+        else:
+            shares.append(seconds / wall)
+    assert max(shares) >= 0.9
     device.free([x, y])
 
 
@@ -120,7 +121,7 @@ def test_times_stand_in_the_order_of_the_launches(device: VulkanRuntime) -> None
     def launch(steps: int) -> Launch:
         return Launch(spin, (x, y), (4096, steps), groups(4096))
 
-    short, long, again = device.time([launch(1), launch(200_000), launch(1)])
+    short, long, again = device.time([launch(1), launch(60_000), launch(1)])
     assert long > 10 * max(short, again)
     device.free([x, y])
 
