@@ -35,6 +35,8 @@ WORKGROUP = 3000
 SUBGROUP = 300
 BARRIER = 100
 INSTRUCTIONS_PER_SECOND = 1e10
+# The compiler's time an instruction of the unrolled loop body: 0.25, 0.7 and 1.5 s at 4x8, 8x16 and 8x32 sums.
+COMPILE_SECONDS = 5.5e-5
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,13 @@ def subgroup_instructions(found: Format, work: DirectWork, lanes: int) -> float:
     if work.split_k > 1:
         meeting = BARRIER + 2 * sums + sums * lanes * (LANE + STORE_WORD)
     return SUBGROUP + work.chunks * chunk + store / work.split_k + meeting
+
+
+def compile_seconds(found: Format, work: DirectWork, lanes: int) -> float:
+    """Seconds the driver's compiler takes: its time follows the arithmetic of one unrolled chunk."""
+    arithmetic = (FMA * work.thread_n * work.thread_m + SHUFFLE * work.thread_m + DECODE * work.thread_n) * CHUNK
+    loads = weight_instructions(found, work, lanes) + activation_instructions(work, lanes)
+    return COMPILE_SECONDS * (arithmetic + loads / lanes)
 
 
 def launch_seconds(
