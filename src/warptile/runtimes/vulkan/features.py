@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import vulkan as vk
-
+from warptile.runtimes.vulkan.binding import ffi, vk
 from warptile.runtimes.vulkan.instance import PhysicalDevice
-from warptile.runtimes.vulkan.query import features2, ffi, properties2
+from warptile.runtimes.vulkan.query import features2, properties2
 
 
 @dataclass(frozen=True)
@@ -127,8 +126,6 @@ def supported(device: PhysicalDevice) -> Features:
 
 
 def _subgroup_arithmetic(device: PhysicalDevice) -> bool:
-    if device.api < (1, 1):
-        return False
     info = properties2(device.handle, vk.VkPhysicalDeviceSubgroupProperties())
     needed = vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT
     return bool(info.supportedOperations & needed and info.supportedStages & vk.VK_SHADER_STAGE_COMPUTE_BIT)
