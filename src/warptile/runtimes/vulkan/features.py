@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import vulkan as vk
-
+from warptile.runtimes.vulkan.binding import ffi, vk
 from warptile.runtimes.vulkan.instance import PhysicalDevice
-from warptile.runtimes.vulkan.query import features2, ffi, properties2
+from warptile.runtimes.vulkan.query import features2, properties2
 
 
 @dataclass(frozen=True)
@@ -78,6 +77,11 @@ _NAMES = {
     "memory_model": "vulkanMemoryModel",
 }
 
+_SUBGROUP_OPERATIONS = {
+    "subgroup_arithmetic": vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT,
+    "subgroup_shuffle": vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT,
+}
+
 
 @dataclass(frozen=True)
 class Features:
@@ -119,19 +123,17 @@ def supported(device: PhysicalDevice) -> Features:
     plain = vk.vkGetPhysicalDeviceFeatures(device.handle)
     on |= {field for field in CORE_FIELDS if getattr(plain, field)}
     names = {name for name, field in _NAMES.items() if field in on}
-    if _subgroup_arithmetic(device):
-        names.add("subgroup_arithmetic")
+    names |= _subgroup_operations(device)
     if "int_dot" in names and _int_dot_accelerated(device):
         names.add("int_dot_accelerated")
     return Features(frozenset(on), frozenset(names), tuple(extensions))
 
 
-def _subgroup_arithmetic(device: PhysicalDevice) -> bool:
-    if device.api < (1, 1):
-        return False
+def _subgroup_operations(device: PhysicalDevice) -> set[str]:
     info = properties2(device.handle, vk.VkPhysicalDeviceSubgroupProperties())
-    needed = vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT
-    return bool(info.supportedOperations & needed and info.supportedStages & vk.VK_SHADER_STAGE_COMPUTE_BIT)
+    if not info.supportedStages & vk.VK_SHADER_STAGE_COMPUTE_BIT:
+        return set()
+    return {name for name, bit in _SUBGROUP_OPERATIONS.items() if info.supportedOperations & bit}
 
 
 def _int_dot_accelerated(device: PhysicalDevice) -> bool:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import vulkan as vk
 from numpy.typing import NDArray
 
+from warptile.runtimes.vulkan.binding import ffi, lib, vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import check, driver_faults
 from warptile.runtimes.vulkan.memory import Block, VulkanBuffer
 from warptile.runtimes.vulkan.pipeline import Interface, VulkanBinary
-from warptile.runtimes.vulkan.query import ffi, lib
 
 SLOTS = 512
 """Launches in one submission; more are split over several."""
@@ -119,9 +118,13 @@ class Queue:
 
     def forget(self, buffers: Iterable[VulkanBuffer]) -> None:
         """Drop descriptor sets that name buffers about to be freed."""
-        gone = {id(buffer) for buffer in buffers}
+        gone = {_place(buffer) for buffer in buffers}
         for key in [key for key in self._sets if not gone.isdisjoint(key[1:])]:
             self._free_set(key)
+
+    def wait_idle(self) -> None:
+        """Wait until the device has nothing to do, or is lost."""
+        lib.vkDeviceWaitIdle(self._device.handle)
 
     def close(self) -> None:
         """Destroy the queue's objects."""
@@ -170,9 +173,14 @@ class Queue:
         check(lib.vkResetFences(handle, 1, self._fences), doing)
         check(lib.vkQueueSubmit(self._device.queue, 1, ffi.addressof(self._submit), self._fence), doing)
         result = vk.VK_TIMEOUT
-        while result == vk.VK_TIMEOUT:
-            result = lib.vkWaitForFences(handle, 1, self._fences, 1, _WAIT_NS)
-            check(result, doing)
+        try:
+            while result == vk.VK_TIMEOUT:
+                result = lib.vkWaitForFences(handle, 1, self._fences, 1, _WAIT_NS)
+                check(result, doing)
+        except KeyboardInterrupt:
+            # The command buffer may be recorded again only when the device is done with it.
+            self.wait_idle()
+            raise
 
     def _barrier(self, name: str) -> None:
         before, after, barrier = self._barriers[name]
@@ -201,7 +209,7 @@ class Queue:
         return [float(t) * self._device.timestamp_ns * 1e-9 for t in spent]
 
     def _set(self, interface: Interface, buffers: tuple[VulkanBuffer, ...]) -> Any:
-        key = (interface, *map(id, buffers))
+        key = (interface, *map(_place, buffers))
         found = self._sets.pop(key, None)
         if found is None:
             if len(self._sets) >= _SETS:
@@ -235,6 +243,11 @@ class Queue:
         ]  # fmt: skip
         vk.vkUpdateDescriptorSets(handle, len(writes), writes, 0, [])
         return ffi.new("VkDescriptorSet[]", [chosen])
+
+
+def _place(buffer: VulkanBuffer) -> tuple[Block, int, int]:
+    """Where a binding points: what tells two descriptor sets apart, whichever objects named the bytes."""
+    return buffer.block, buffer.offset, buffer.bound
 
 
 def _barrier(before: int, written: int, after: int, seen: int) -> tuple[int, int, Any]:

@@ -1,0 +1,132 @@
+"""The per-element bound on |got - want|, derived from the format and the kernel's arithmetic.
+
+Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition (SIAM 2002), sections 2.2 (model
+fl(a op b) = (a op b)(1 + delta), |delta| <= u; with underflow an absolute eta besides), 3.1 and 3.2 (inner products).
+
+Notation: u = 2^-24 (fp32) or 2^-11 (fp16), gamma_n = n u / (1 - n u), w the weight in exact arithmetic, A the sum of
+the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has no minimum), x the activation.
+
+1. Decode. A weight is scale * (code - offset) - minimum. A device may round each term once (Higham 2.4) and their
+   difference once, so |decoded - w| <= gamma_2 A: relative to A and not to |w|, since the terms may cancel. The
+   reference decode is fp32 as well: gamma_2 A again.
+2. Operands. Rounded to fp16, v moves by at most 2 u16 |v| + 2^-24: twice the unit roundoff and one subnormal spacing,
+   because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation
+   of SPIR-V Instructions"); activations that arrive as fp16 do not move. With both, a weight is off by at most
+   e_w = alpha A + beta |w| + eta_w and an activation by e_x = xi |x| + eta_x (`Moves`), and
+   |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w.
+3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
+   where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
+   order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.
+   An underflow costs at most the smallest normal number per operation (devices may flush): 2 k * 2^-126 (fp16: 2^-14).
+4. Store. One rounding to y's type: u_y times the largest magnitude the sum can have.
+5. The reference itself sums in float64: gamma_k(2^-53) * sum |x| |w|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile.contracts import Arithmetic, Wrong
+
+ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "fp16": 2.0**-11}
+SMALLEST_NORMAL = {"fp32": 2.0**-126, "fp16": 2.0**-14}
+SUBNORMAL_SPACING_FP16 = 2.0**-24
+
+Array = NDArray[np.float64]
+
+
+class Unbounded(Wrong):
+    """The arithmetic has no error bound, so a result cannot be told right from wrong."""
+
+
+def gamma(n: int, roundoff: float) -> float:
+    """gamma_n = n u / (1 - n u) (Higham, lemma 3.1). Raises Unbounded where n u >= 1."""
+    product = n * roundoff
+    if product >= 1:
+        raise Unbounded(f"no error bound: {n} roundings of unit roundoff {roundoff:g} are unbounded")
+    return product / (1 - product)
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How far one operand may move: alpha * A + beta * |v| + eta (A: the terms a weight is made of)."""
+
+    alpha: float
+    beta: float
+    eta: float
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over k of magnitudes, rounded up, all f64: products[m, n] = |x| |w|, terms[m, n] = |x| A, x[m, 1] = |x|,
+
+    w[1, n] = |w|, amplitudes[1, n] = A.
+    """
+
+    products: Array
+    terms: Array
+    x: Array
+    w: Array
+    amplitudes: Array
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(a.nbytes for a in (self.products, self.terms, self.x, self.w, self.amplitudes))
+
+    def part(self, m: int, n: int) -> Sums:
+        """The sums of the first m activation rows and n weight rows."""
+        return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], self.w[:, :n], self.amplitudes[:, :n])
+
+
+def weight_moves(kind: str) -> Moves:
+    """e_w of a weight that is multiplied as `kind`, "fp32" or "fp16": decode on both sides, then the conversion."""
+    decode = gamma(2, ROUNDOFF["fp32"])
+    converted = _conversion(kind)
+    return Moves(2 * decode + converted.beta * decode, converted.beta, converted.eta)
+
+
+def activation_moves(kind: str, stored: str) -> Moves:
+    """e_x of an activation of type `stored` that is multiplied as `kind`."""
+    return Moves(0.0, 0.0, 0.0) if kind == stored else _conversion(kind)
+
+
+def _conversion(kind: str) -> Moves:
+    if kind == "fp32":
+        return Moves(0.0, 0.0, 0.0)
+    if kind == "fp16":
+        return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
+    raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows fp32 and fp16")
+
+
+def operand_error(sums: Sums, w: Moves, x: Moves, k: int) -> Array:
+    """E = sum |x| e_w + e_x |w| + e_x e_w, f64[m, n], with e_w and e_x as `Moves`."""
+    x_e_w = w.alpha * sums.terms + w.beta * sums.products + w.eta * sums.x
+    e_w = w.alpha * sums.amplitudes + w.beta * sums.w + k * w.eta
+    error: Array = (1 + x.beta) * x_e_w + x.eta * e_w + x.beta * sums.products + x.eta * sums.w
+    return error
+
+
+def element_bound(
+    want: Array, sums: Sums, arithmetic: Arithmetic, k: int, x_dtype: str = "fp32", y_dtype: str = "fp32"
+) -> Array:
+    """The bound on |got[i, j] - want[i, j]|, f64[m, n], for want = sum_k x w.
+
+    Raises Unbounded where the arithmetic has no bound.
+    """
+    if arithmetic.accumulator not in SMALLEST_NORMAL:
+        raise Unbounded(f"the proof has no error bound for accumulators of type {arithmetic.accumulator!r}")
+    moved = weight_moves(arithmetic.weights), activation_moves(arithmetic.activations, x_dtype)
+    operands = operand_error(sums, *moved, k)
+    roundings = arithmetic.depth + arithmetic.parts
+    summation = gamma(roundings, ROUNDOFF[arithmetic.accumulator]) * (sums.products + operands)
+    underflow = 2 * k * SMALLEST_NORMAL[arithmetic.accumulator]
+    computed = operands + summation + underflow
+    store = ROUNDOFF[y_dtype] * (np.abs(want) + computed)
+    if y_dtype == "fp16":
+        store = store + SUBNORMAL_SPACING_FP16
+    bound: Array = computed + store + gamma(k, ROUNDOFF["fp64"]) * sums.products
+    return bound

@@ -1,0 +1,220 @@
+"""Inputs and float64 references, computed once and shared by every tile that is proved on them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile.contracts import UnusableInput
+from warptile.contracts.runtime import sample_dtype
+from warptile.formats import Format
+from warptile.layouts import PackedWeights, pack
+from warptile.proof.bounds import ROUNDOFF, Sums, gamma
+from warptile.proof.weights import EXACT_GRANULE, exact_blocks, random_blocks, terms
+
+U8 = NDArray[np.uint8]
+F64 = NDArray[np.float64]
+Kind = Literal["random", "exact", "real", "whole"]
+
+PERIOD = 61
+"""Rows drawn for a whole problem, repeated along n: a prime, so that a row wrong by any tile's size is another row."""
+
+ROWS_AT_ONCE = 64
+EXACT_BITS = {"fp32": 24, "fp16": 11}
+"""Significant bits of an accumulator."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What decides a case apart from its size.
+
+    fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights; seed: of everything drawn;
+    x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay.
+    """
+
+    fmt: Format
+    k: int
+    kind: Kind
+    seed: int
+    x_dtype: str = "fp32"
+    exact_bits: int = 24
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs and reference: x[m, k], blocks u8[n, row bytes], want f64[m, n] = sum_k x w, and the bound's sums.
+
+    sums: None for exact inputs, whose result has no error to bound.
+    """
+
+    x: NDArray[np.float32] | NDArray[np.float16]
+    blocks: U8
+    want: F64
+    sums: Sums | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(a.nbytes for a in (self.x, self.blocks, self.want)) + (self.sums.nbytes if self.sums else 0)
+
+    def part(self, m: int, n: int) -> Case:
+        """The case of the first m activation rows and n weight rows."""
+        sums = self.sums.part(m, n) if self.sums else None
+        return Case(self.x[:m], self.blocks[:n], self.want[:m, :n], sums)
+
+
+class ReferenceCache:
+    """Cases and packed weights, least recently used first out, within `max_bytes`.
+
+    A random case's rows depend on their index and the seed alone, so a larger case starts with the smaller one, and
+    every tile is proved on parts of one: all (m, n) of a k share one reference.
+    """
+
+    def __init__(self, max_bytes: int = 192 << 20) -> None:
+        self._max_bytes = max_bytes
+        self._cases: OrderedDict[object, Case] = OrderedDict()
+        self._packed: OrderedDict[object, PackedWeights] = OrderedDict()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(c.nbytes for c in self._cases.values()) + sum(p.nbytes for p in self._packed.values())
+
+    def case(self, wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
+        """x[m, k], w[n, k] and their reference. blocks: the weights of kind "real", u8[>= n, row bytes].
+
+        Raises UnusableInput where real weights decode to Inf or NaN.
+        """
+        key = (wanted, _digest(blocks))
+        held = self._cases.get(key)
+        rows_m, rows_n = (0, 0) if held is None else (len(held.x), len(held.blocks))
+        if held is None or rows_m < m or rows_n < n:
+            rows_m = rows_m if rows_m >= m else max(_round_up(m), rows_m * 3 // 2)
+            rows_n = rows_n if rows_n >= n else max(_round_up(n), rows_n * 3 // 2)
+            held = build(wanted, rows_m, rows_n, blocks)
+            self._cases[key] = held
+        self._cases.move_to_end(key)
+        self._trim()
+        return held.part(m, n)
+
+    def packed(self, wanted: Wanted, case: Case, slice_rows: int = 0) -> PackedWeights:
+        """The case's weights in their layout, in slices of at most `slice_rows` rows (0: in one)."""
+        n = len(case.blocks)
+        most = wanted.fmt.layout.offsets(slice_rows, wanted.k)[1] * 4 if slice_rows else None
+        key = (wanted.fmt.name, wanted.k, slice_rows, n, _digest(case.blocks))
+        return self._kept(key, lambda: pack(wanted.fmt, np.ascontiguousarray(case.blocks), n, wanted.k, most))
+
+    def whole(self, wanted: Wanted, case: Case, n: int, max_bytes: int) -> PackedWeights:
+        """The case's rows repeated to n rows, in slices of at most `max_bytes`."""
+        key = (wanted.fmt.name, wanted.k, "whole", n, max_bytes, _digest(case.blocks))
+        return self._kept(
+            key, lambda: pack(wanted.fmt, np.resize(case.blocks, (n, case.blocks.shape[1])), n, wanted.k, max_bytes)
+        )
+
+    def _kept(self, key: object, make: Callable[[], PackedWeights]) -> PackedWeights:
+        """A packed weight kept under `key`; one that takes more than half of the room is not kept."""
+        found = self._packed.get(key)
+        if found is None:
+            found = make()
+            if found.nbytes > self._max_bytes // 2:
+                return found
+            self._packed[key] = found
+        self._packed.move_to_end(key)
+        self._trim()
+        return found
+
+    def _trim(self) -> None:
+        while self.nbytes > self._max_bytes and (len(self._packed) > 1 or len(self._cases) > 1):
+            (self._packed if len(self._packed) > 1 else self._cases).popitem(last=False)
+
+
+def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
+    """Draw x[m, k] and w[n, k] and compute their reference, 64 weight rows at a time.
+
+    Exact cases: x is integers -3..3; where sum_k |x| A would pass 2^exact_bits granules of 1/4 it is -1..1, and 0 but
+    for a random choice, so that every partial sum in any order is representable; fp32 products are exact then.
+    The bound's sums are taken in fp32 and raised by gamma_{k + 2}, which fp32 sums of positive terms cannot exceed.
+    """
+    if blocks is None:
+        draw = exact_blocks if wanted.kind == "exact" else random_blocks
+        fmt, per_row = wanted.fmt, wanted.k // wanted.fmt.block_size
+        drawn: U8 = _rows(n, lambda rng, rows: draw(fmt, rows * per_row, rng).reshape(rows, -1), wanted.seed, 1)
+        blocks = drawn
+    x = _activations(wanted, m, blocks)
+    exact = wanted.kind == "exact"
+    left = x.astype(np.float32 if exact else np.float64)
+    size = np.abs(x).astype(np.float32)
+    n = len(blocks)
+    want, products, of_terms = np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
+    of_w, of_a = np.empty((1, n)), np.empty((1, n))
+    for start in range(0, n, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        w, amplitude = _decode(wanted, blocks[part])
+        if not np.isfinite(w).all():
+            raise UnusableInput(f"{wanted.fmt.name} weights of k={wanted.k} decode to Inf or NaN in rows {start}..")
+        want[:, part] = left @ w.astype(left.dtype).T
+        if exact:
+            continue
+        products[:, part] = size @ np.abs(w).astype(np.float32).T
+        of_terms[:, part] = size @ amplitude.astype(np.float32).T
+        of_w[0, part], of_a[0, part] = np.abs(w).sum(axis=1), amplitude.sum(axis=1)
+    if exact:
+        return Case(x, blocks, want, None)
+    up = 1 + gamma(wanted.k + 2, ROUNDOFF["fp32"])
+    of_x = size.sum(axis=1, dtype=np.float64, keepdims=True)
+    return Case(x, blocks, want, Sums(products * up, of_terms * up, of_x * up, of_w * up, of_a * up))
+
+
+def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | NDArray[np.float16]:
+    dtype = sample_dtype(wanted.x_dtype)
+    k = wanted.k
+    if wanted.kind != "exact":
+        drawn = _rows(m, lambda rng, rows: rng.standard_normal((rows, k), np.float32), wanted.seed, 2)
+        return _as(drawn, dtype)
+    limit = EXACT_GRANULE * 2.0**wanted.exact_bits
+    largest = np.zeros(k)
+    for start in range(0, len(blocks), ROWS_AT_ONCE):
+        largest = np.maximum(largest, _decode(wanted, blocks[start : start + ROWS_AT_ONCE])[1].max(axis=0))
+    drawn = _rows(m, lambda rng, rows: rng.integers(-3, 4, (rows, k)).astype(np.float32), wanted.seed, 2)
+    if float((np.abs(drawn).astype(np.float64) @ largest).max(initial=0.0)) > limit:
+        drawn = _thinned(np.sign(drawn), largest, limit, wanted.seed)
+    return _as(drawn, dtype)
+
+
+def _thinned(x: NDArray[np.float32], largest: F64, limit: float, seed: int) -> NDArray[np.float32]:
+    """x[m, k] with all but the first few elements of a random order set to 0: those with sum |x| * largest <= limit."""
+    order = np.argsort(_rows(len(x), lambda rng, rows: rng.random((rows, x.shape[1])), seed, 3), axis=1)
+    sizes = np.take_along_axis(np.abs(x).astype(np.float64) * largest, order, axis=1)
+    kept = np.empty(x.shape, bool)
+    np.put_along_axis(kept, order, np.cumsum(sizes, axis=1) <= limit, axis=1)
+    return np.where(kept, x, np.float32(0))
+
+
+def _as(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.float32] | NDArray[np.float16]:
+    stored: NDArray[np.float32] | NDArray[np.float16] = x.astype(dtype)
+    return stored
+
+
+def _rows(n: int, draw: Callable[[np.random.Generator, int], Any], seed: int, stream: int) -> Any:
+    """n rows, drawn 64 at a time from (seed, stream, index of the 64), so that they do not depend on n."""
+    starts = range(0, n, ROWS_AT_ONCE)
+    return np.concatenate([draw(np.random.default_rng((seed, stream, s)), ROWS_AT_ONCE) for s in starts])[:n]
+
+
+def _decode(wanted: Wanted, blocks: U8) -> tuple[F64, F64]:
+    w, amplitude = terms(wanted.fmt, blocks.reshape(-1, wanted.fmt.block_bytes))
+    return w.reshape(len(blocks), wanted.k), amplitude.reshape(len(blocks), wanted.k)
+
+
+def _digest(blocks: U8 | None) -> bytes:
+    return b"" if blocks is None else hashlib.blake2b(np.ascontiguousarray(blocks).data, digest_size=16).digest()
+
+
+def _round_up(rows: int) -> int:
+    return -(-rows // ROWS_AT_ONCE) * ROWS_AT_ONCE
