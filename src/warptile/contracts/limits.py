@@ -32,6 +32,7 @@ class Limits:
     that would need it leaves it out. `kind`: "gpu" or "software" (every thread runs on the host's processor).
     shared_bytes: a workgroup's most; shared_bytes_per_unit: the pool residency is counted against.
     live: whether this machine can run on it (a data file cannot).
+    arrangement: how this runtime's kernels want packed weights to lie ("rows", "quads"; see `layouts.pack`).
     """
 
     name: str
@@ -60,6 +61,7 @@ class Limits:
     features: frozenset[str] = frozenset()
     cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
     live: bool = False
+    arrangement: str = "rows"
 
     def has(self, feature: str) -> bool:
         """Whether a feature is present.

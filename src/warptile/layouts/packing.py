@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from warptile.contracts import DeviceWeights, Runtime, UnusableInput, WeightSlice
 from warptile.layouts.fields import U8, Plane
 from warptile.layouts.layout import Layout
+from warptile.layouts.triton import packing as quads
 
 if TYPE_CHECKING:
     from warptile.formats import Format
@@ -30,14 +31,18 @@ class PackedSlice:
     planes: tuple[int, ...]
 
 
+ARRANGEMENTS = ("rows", "quads")
+
+
 @dataclass(frozen=True)
 class PackedWeights:
-    """A weight w[n, k] in its format's layout, in one slice or several."""
+    """A weight w[n, k] in its format's layout, in one slice or several; arrangement: see `pack`."""
 
     format: Format
     n: int
     k: int
     slices: tuple[PackedSlice, ...]
+    arrangement: str = "rows"
 
     @property
     def layout(self) -> Layout:
@@ -50,22 +55,42 @@ class PackedWeights:
         return sum(s.words.nbytes for s in self.slices)
 
 
-def pack(format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None) -> PackedWeights:
+def pack(
+    format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None, arrangement: str = "rows"
+) -> PackedWeights:
     """Pack w[n, k]'s file blocks (u8, n * k / block_size * block_bytes bytes in row order).
 
-    max_bytes: most bytes a slice may have; rows are cut into slices to fit. Beyond the result, only a tile of a few
+    max_bytes: most bytes a slice may have; rows are cut into slices to fit. arrangement: how words lie, a device's
+    `Limits.arrangement`: "rows" (rows run fastest; see docs/architecture.md) or "quads" (`layouts.triton`). Beyond the result, only a tile of a few
     megabytes is held. Raises UnusableInput where k is not a multiple of the block, the bytes do not match
-    (n, k), or one row alone exceeds max_bytes.
+    (n, k), one row alone exceeds max_bytes, or the arrangement is unknown.
     """
-    return PackedWeights(format, n, k, tuple(pack_slices(format, blocks, n, k, max_bytes)))
+    slices = tuple(pack_slices(format, blocks, n, k, max_bytes, arrangement))
+    return PackedWeights(format, n, k, slices, arrangement)
 
 
-def pack_slices(format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None) -> Iterator[PackedSlice]:
+def pack_slices(
+    format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None, arrangement: str = "rows"
+) -> Iterator[PackedSlice]:
     """The slices of `pack` one at a time, for a caller that hands each to a device before the next is made."""
     rows_of = checked_rows(format, blocks, n, k)
-    step = rows_per_slice(format.layout, n, k, max_bytes)
+    step = rows_per_slice(format.layout, n, k, max_bytes, arrangement)
     for row0 in range(0, n, step):
-        yield _pack_rows(format, rows_of[row0 : row0 + step], row0, k)
+        part = rows_of[row0 : row0 + step]
+        if arrangement == "quads":
+            words, starts = quads.pack_rows(format, part, k)
+            yield PackedSlice(row0, len(part), words, starts)
+        else:
+            yield _pack_rows(format, part, row0, k)
+
+
+def slice_bytes(layout: Layout, rows: int, k: int, arrangement: str = "rows") -> int:
+    """Bytes of a packed slice of `rows` rows. Raises UnusableInput for an unknown arrangement."""
+    if arrangement == "quads":
+        return quads.arrangement(layout, k).offsets(rows)[1] * 4
+    if arrangement != "rows":
+        raise UnusableInput(f"no arrangement {arrangement!r} of packed weights; there are {', '.join(ARRANGEMENTS)}")
+    return layout.offsets(rows, k)[1] * 4
 
 
 def checked_rows(format: Format, blocks: U8, n: int, k: int) -> U8:
@@ -80,14 +105,15 @@ def checked_rows(format: Format, blocks: U8, n: int, k: int) -> U8:
     return blocks.reshape(n, row_bytes)
 
 
-def rows_per_slice(layout: Layout, n: int, k: int, max_bytes: int | None) -> int:
+def rows_per_slice(layout: Layout, n: int, k: int, max_bytes: int | None, arrangement: str = "rows") -> int:
     """Most rows whose slice fits max_bytes, a multiple of 64 where 64 fit. Raises UnusableInput where none fits."""
-    if max_bytes is None or layout.offsets(n, k)[1] * 4 <= max_bytes:
+    whole = slice_bytes(layout, n, k, arrangement)
+    if max_bytes is None or whole <= max_bytes:
         return n
     low, high = 0, n
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (middle, high) if layout.offsets(middle, k)[1] * 4 <= max_bytes else (low, middle)
+        low, high = (middle, high) if slice_bytes(layout, middle, k, arrangement) <= max_bytes else (low, middle)
     if low == 0:
         raise UnusableInput(f"one packed row of k = {k} exceeds the device's buffer limit of {max_bytes} bytes")
     return low - low % _ROW_STEP if low >= _ROW_STEP else low
@@ -131,6 +157,10 @@ def unpack(packed: PackedWeights) -> U8:
     """The file's blocks, u8[n, row bytes]: the inverse of `pack`, to the byte."""
     format = packed.format
     out = np.empty((packed.n, format.row_bytes(packed.k)), dtype=np.uint8)
+    if packed.arrangement == "quads":
+        for piece in packed.slices:
+            out[piece.row0 : piece.row0 + piece.rows] = quads.unpack_rows(format, piece.words, piece.rows, packed.k)
+        return out
     blocks = packed.layout.blocks(packed.k)
     for piece in packed.slices:
         views = _views(packed.layout, piece.words, piece.rows, packed.k)

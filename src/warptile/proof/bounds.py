@@ -11,8 +11,11 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    reference decode is fp32 as well: gamma_2 A again.
 2. Operands. Rounded to fp16, v moves by at most 2 u16 |v| + 2^-24: twice the unit roundoff and one subnormal spacing,
    because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation
-   of SPIR-V Instructions"); activations that arrive as fp16 do not move. With both, a weight is off by at most
-   e_w = alpha A + beta |w| + eta_w and an activation by e_x = xi |x| + eta_x (`Moves`), and
+   of SPIR-V Instructions"); activations that arrive as fp16 do not move. Rounded to bf16 or tf32, v moves by at most 2 u |v|
+   with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the smallest normal number. A weight made in fp16 over its row's
+   unit ("fp16 unit": `layouts.triton.arrangement`) has scale and minimum rounded to fp16, then the product, then the
+   difference: 2 u16 A + u16 |w|, and where one of the four is subnormal half a spacing of 2^-24 units each. With both, a weight is off by at most
+   e_w = alpha A + beta |w| + eta_w + upsilon U (U: the unit) and an activation by e_x = xi |x| + eta_x (`Moves`), and
    |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w.
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
@@ -24,14 +27,14 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warptile.contracts import Arithmetic, Wrong
 
-ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "fp16": 2.0**-11}
+ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 SMALLEST_NORMAL = {"fp32": 2.0**-126, "fp16": 2.0**-14}
 SUBNORMAL_SPACING_FP16 = 2.0**-24
 
@@ -52,18 +55,19 @@ def gamma(n: int, roundoff: float) -> float:
 
 @dataclass(frozen=True)
 class Moves:
-    """How far one operand may move: alpha * A + beta * |v| + eta (A: the terms a weight is made of)."""
+    """How far one operand may move: alpha A + beta |v| + eta + upsilon U (A: the terms, U: the unit of a weight)."""
 
     alpha: float
     beta: float
     eta: float
+    upsilon: float = 0.0
 
 
 @dataclass(frozen=True)
 class Sums:
     """Sums over k of magnitudes, rounded up, all f64: products[m, n] = |x| |w|, terms[m, n] = |x| A, x[m, 1] = |x|,
 
-    w[1, n] = |w|, amplitudes[1, n] = A.
+    w[1, n] = |w|, amplitudes[1, n] = A; and units[1, n] = U, not summed.
     """
 
     products: Array
@@ -71,22 +75,37 @@ class Sums:
     x: Array
     w: Array
     amplitudes: Array
+    units: Array = field(default_factory=lambda: np.zeros((1, 1)))
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(a.nbytes for a in (self.products, self.terms, self.x, self.w, self.amplitudes))
+        return sum(a.nbytes for a in (self.products, self.terms, self.x, self.w, self.amplitudes, self.units))
 
     def part(self, m: int, n: int) -> Sums:
         """The sums of the first m activation rows and n weight rows."""
-        return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], self.w[:, :n], self.amplitudes[:, :n])
+        columns = self.w[:, :n], self.amplitudes[:, :n], self.units[:, :n]
+        return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], *columns)
 
 
 def weight_moves(kind: str) -> Moves:
-    """e_w of a weight that is multiplied as `kind`, "fp32" or "fp16": decode on both sides, then the conversion."""
+    """e_w of a weight that is multiplied as `kind`: decode on both sides, then the conversion.
+
+    kind: "fp32", "fp16", "bf16" or "tf32"; after " from fp16 unit": converted to that from fp16 over its row's unit.
+    """
+    last, _, first = kind.partition(" from ")
     decode = gamma(2, ROUNDOFF["fp32"])
-    converted = _conversion(kind)
-    return Moves(2 * decode + converted.beta * decode, converted.beta, converted.eta)
+    converted = _conversion(last)
+    if not first:
+        return Moves(2 * decode + converted.beta * decode, converted.beta, converted.eta)
+    if first != "fp16 unit":
+        raise Unbounded(f"the proof has no error bound for weights made as {first!r}")
+    u = ROUNDOFF["fp16"]
+    made = 2 * decode + gamma(2, u)
+    further = converted.beta if last != "fp16" else 0.0
+    alpha = made + (further + u) * made
+    upsilon = 2 * SUBNORMAL_SPACING_FP16 * (1 + further)
+    return Moves(alpha, u + further * (1 + u), converted.eta if last != "fp16" else 0.0, upsilon)
 
 
 def activation_moves(kind: str, stored: str) -> Moves:
@@ -99,13 +118,16 @@ def _conversion(kind: str) -> Moves:
         return Moves(0.0, 0.0, 0.0)
     if kind == "fp16":
         return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
-    raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows fp32 and fp16")
+    if kind in ("bf16", "tf32"):
+        return Moves(0.0, 2 * ROUNDOFF[kind], SMALLEST_NORMAL["fp32"])
+    raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows {', '.join(ROUNDOFF)}")
 
 
 def operand_error(sums: Sums, w: Moves, x: Moves, k: int) -> Array:
     """E = sum |x| e_w + e_x |w| + e_x e_w, f64[m, n], with e_w and e_x as `Moves`."""
-    x_e_w = w.alpha * sums.terms + w.beta * sums.products + w.eta * sums.x
-    e_w = w.alpha * sums.amplitudes + w.beta * sums.w + k * w.eta
+    eta = w.eta + w.upsilon * sums.units
+    x_e_w = w.alpha * sums.terms + w.beta * sums.products + eta * sums.x
+    e_w = w.alpha * sums.amplitudes + w.beta * sums.w + k * eta
     error: Array = (1 + x.beta) * x_e_w + x.eta * e_w + x.beta * sums.products + x.eta * sums.w
     return error
 

@@ -159,6 +159,7 @@ class _Proof:
     def _finding(self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None) -> Finding | None:
         problem = self.at(shape)
         arithmetic = self.kernel.arithmetic(self.tile, problem)
+        limits = self.runtime.limits()
         wanted = Wanted(
             formats.by_name(problem.format),
             shape.k,
@@ -170,9 +171,9 @@ class _Proof:
         rows = PERIOD if kind == "whole" else shape.n
         case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, rows)
         if kind == "whole":
-            packed = self.cache.whole(wanted, case, shape.n, self.runtime.limits().max_buffer_bytes)
+            packed = self.cache.whole(wanted, case, shape.n, limits.max_buffer_bytes, limits.arrangement)
         else:
-            packed = self.cache.packed(wanted, case, shape.slice_rows)
+            packed = self.cache.packed(wanted, case, shape.slice_rows, limits.arrangement)
         binary = self.compiled(shape)
 
         def once(again: bool) -> tuple[Real, Finding | None]:

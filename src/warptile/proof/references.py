@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from warptile.contracts import UnusableInput
 from warptile.contracts.runtime import sample_dtype
 from warptile.formats import Format
-from warptile.layouts import PackedWeights, pack
+from warptile.layouts import PackedWeights, pack, slice_bytes
 from warptile.proof.bounds import ROUNDOFF, Sums, gamma
-from warptile.proof.weights import EXACT_GRANULE, exact_blocks, random_blocks, terms
+from warptile.proof.weights import EXACT_GRANULE, exact_blocks, random_blocks, row_units, terms
 
 U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
@@ -103,18 +103,20 @@ class ReferenceCache:
         self._trim()
         return held.part(m, n)
 
-    def packed(self, wanted: Wanted, case: Case, slice_rows: int = 0) -> PackedWeights:
+    def packed(self, wanted: Wanted, case: Case, slice_rows: int = 0, arrangement: str = "rows") -> PackedWeights:
         """The case's weights in their layout, in slices of at most `slice_rows` rows (0: in one)."""
         n = len(case.blocks)
-        most = wanted.fmt.layout.offsets(slice_rows, wanted.k)[1] * 4 if slice_rows else None
-        key = (wanted.fmt.name, wanted.k, slice_rows, n, _digest(case.blocks))
-        return self._kept(key, lambda: pack(wanted.fmt, np.ascontiguousarray(case.blocks), n, wanted.k, most))
+        most = slice_bytes(wanted.fmt.layout, slice_rows, wanted.k, arrangement) if slice_rows else None
+        key = (wanted.fmt.name, wanted.k, slice_rows, n, arrangement, _digest(case.blocks))
+        blocks = np.ascontiguousarray(case.blocks)
+        return self._kept(key, lambda: pack(wanted.fmt, blocks, n, wanted.k, most, arrangement))
 
-    def whole(self, wanted: Wanted, case: Case, n: int, max_bytes: int) -> PackedWeights:
+    def whole(self, wanted: Wanted, case: Case, n: int, max_bytes: int, arrangement: str = "rows") -> PackedWeights:
         """The case's rows repeated to n rows, in slices of at most `max_bytes`."""
-        key = (wanted.fmt.name, wanted.k, "whole", n, max_bytes, _digest(case.blocks))
+        key = (wanted.fmt.name, wanted.k, "whole", n, max_bytes, arrangement, _digest(case.blocks))
+        shape = (n, case.blocks.shape[1])
         return self._kept(
-            key, lambda: pack(wanted.fmt, np.resize(case.blocks, (n, case.blocks.shape[1])), n, wanted.k, max_bytes)
+            key, lambda: pack(wanted.fmt, np.resize(case.blocks, shape), n, wanted.k, max_bytes, arrangement)
         )
 
     def _kept(self, key: object, make: Callable[[], PackedWeights]) -> PackedWeights:
@@ -153,6 +155,7 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
     n = len(blocks)
     want, products, of_terms = np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
     of_w, of_a = np.empty((1, n)), np.empty((1, n))
+    units = np.empty((1, n))
     for start in range(0, n, ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
         w, amplitude = _decode(wanted, blocks[part])
@@ -164,11 +167,12 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
         products[:, part] = size @ np.abs(w).astype(np.float32).T
         of_terms[:, part] = size @ amplitude.astype(np.float32).T
         of_w[0, part], of_a[0, part] = np.abs(w).sum(axis=1), amplitude.sum(axis=1)
+        units[0, part] = row_units(wanted.fmt, blocks[part])
     if exact:
         return Case(x, blocks, want, None)
     up = 1 + gamma(wanted.k + 2, ROUNDOFF["fp32"])
     of_x = size.sum(axis=1, dtype=np.float64, keepdims=True)
-    return Case(x, blocks, want, Sums(products * up, of_terms * up, of_x * up, of_w * up, of_a * up))
+    return Case(x, blocks, want, Sums(products * up, of_terms * up, of_x * up, of_w * up, of_a * up, units))
 
 
 def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | NDArray[np.float16]:

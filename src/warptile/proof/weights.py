@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from warptile.contracts import UnusableInput
 from warptile.formats import Format
 from warptile.layouts import Fields
+from warptile.layouts.triton.arrangement import unit_exponents
 from warptile.layouts.trits import HalfInTrits
 
 U8 = NDArray[np.uint8]
@@ -81,6 +82,15 @@ def terms(fmt: Format, blocks: U8) -> tuple[F64, F64]:
     if minimum is not None:
         amplitude += np.abs(minimum.astype(np.float64))[:, :, None]
     return w, amplitude.reshape(w.shape)
+
+
+def row_units(fmt: Format, blocks: U8) -> F64:
+    """The units of rows u8[rows, row bytes]: see `layouts.triton.arrangement.Arrangement`."""
+    with np.errstate(invalid="ignore"):
+        scale, _ = fmt.layout.scales.values(fmt.split(blocks.reshape(-1, fmt.block_bytes)))
+    exponents = unit_exponents(np.abs(scale.reshape(len(blocks), -1)).max(axis=1))
+    units: F64 = np.exp2(exponents.astype(np.float64) - 127)
+    return units
 
 
 def _split(fmt: Format, blocks: U8) -> tuple[U8, dict[str, NDArray[Any]]]:

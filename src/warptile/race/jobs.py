@@ -104,6 +104,7 @@ def bench_for(runtime: Runtime, problem: Problem, weights: BenchWeights, fresh: 
         problem.n,
         problem.k,
         runtime.limits().max_buffer_bytes,
+        runtime.limits().arrangement,
     )
 
     def copy() -> DeviceWeights:
