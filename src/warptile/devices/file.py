@@ -11,7 +11,8 @@ from warptile.contracts.limits import CooperativeMatrix, RegisterBand
 
 RUNTIMES = ("vulkan", "cuda", "hip")
 KINDS = ("gpu", "software")
-_DERIVED = frozenset({"runtime", "live"})
+_DERIVED = frozenset({"runtime", "live", "arrangement"})
+_ARRANGEMENTS = {"vulkan": "rows", "cuda": "quads", "hip": "quads"}
 _REQUIRED = frozenset(
     f.name
     for f in dataclasses.fields(Limits)
@@ -45,7 +46,7 @@ def read_limits(text: str, runtime: str, where: str) -> Limits:
     if missing := sorted(_REQUIRED - merged.keys()):
         raise UnusableInput(f"device file {where}: missing {', '.join(missing)} for {runtime}")
     values = {key: _value(key, value, where) for key, value in merged.items()}
-    limits = Limits(runtime=runtime, **values)
+    limits = Limits(runtime=runtime, arrangement=_ARRANGEMENTS[runtime], **values)
     if limits.kind not in KINDS:
         raise UnusableInput(f"device file {where}: kind is {limits.kind!r}, must be one of {', '.join(KINDS)}")
     if limits.subgroup not in limits.subgroup_sizes:

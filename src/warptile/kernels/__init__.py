@@ -29,9 +29,14 @@ def all_kernels() -> Mapping[str, Kernel]:
     return MappingProxyType(found)
 
 
+# Device prefixes whose kernels come from one source.
+SHARED = MappingProxyType({"cuda": "triton", "hip": "triton"})
+
+
 def for_runtime(runtime: str) -> list[Kernel]:
-    """The kernels of one runtime, by name."""
-    return [k for name, k in sorted(all_kernels().items()) if k.runtime == runtime]
+    """The kernels of one runtime ("vulkan", "cuda", "hip"), by name."""
+    wanted = SHARED.get(runtime, runtime)
+    return [k for name, k in sorted(all_kernels().items()) if k.runtime == wanted]
 
 
 def by_name(name: str) -> Kernel:

@@ -1,0 +1,5 @@
+"""`triton.gemv`."""
+
+from warptile.kernels.triton.gemv.kernel import KERNEL
+
+__all__ = ["KERNEL"]

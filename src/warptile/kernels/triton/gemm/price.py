@@ -1,0 +1,60 @@
+"""What a tile of `triton.gemm` costs on paper."""
+
+from __future__ import annotations
+
+from warptile import formats
+from warptile.contracts import Limits, Price, Problem
+from warptile.kernels.price_model import ceil_div, fill_of_last_wave, registers, residency
+from warptile.kernels.triton.common import arranged
+from warptile.kernels.triton.gemm.rules import DTYPE_BYTES, shared_bytes
+from warptile.kernels.triton.gemm.tile import GemmTile
+from warptile.kernels.triton.matrix import architecture
+
+# Instructions a weight: shift, mask, half a multiply-add, and the scale's share.
+DECODE_SLOTS = {"half": 3.0, "plain": 7.0}
+LANES_A_UNIT = 128
+OVERHEAD = 48
+LAUNCH_SECONDS = 2e-6
+
+
+def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
+    """Roofline of one launch: the largest of memory, matrix unit and decode time, over the share of units kept busy."""
+    threads = tile.warps * limits.subgroup
+    accumulators = tile.tile_n * tile.tile_m // threads
+    fragments = tile.tile_n * tile.tile_k // threads // (2 if tile.operand in ("fp16", "bf16") else 1)
+    held = registers(limits, accumulators, fragments, OVERHEAD)
+    shared = shared_bytes(tile, problem, limits)
+    resident = residency(limits, threads, shared, held.count)
+    grid_n, grid_m = ceil_div(problem.n, tile.tile_n), ceil_div(problem.m, tile.tile_m)
+    programs = grid_n * grid_m * tile.split_k
+    units = limits.units or 1
+    waves = ceil_div(programs, units * max(1, resident.workgroups))
+    busy = programs / (waves * units * max(1, resident.workgroups))
+    weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
+    x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
+    y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
+    parts = 8.0 * grid_n * grid_m * tile.tile_n * tile.tile_m * tile.split_k if tile.split_k > 1 else 0.0
+    vector = limits.fp32_tflops * 1e12 or 1e12
+    padded = 2.0 * grid_n * tile.tile_n * grid_m * tile.tile_m * problem.k
+    ratio = architecture(limits).matrix if tile.operand in ("fp16", "bf16") else architecture(limits).matrix / 2
+    matrix = padded / (vector * ratio) if tile.operand != "ieee" else padded / vector
+    decode = grid_n * tile.tile_n * problem.k * grid_m * DECODE_SLOTS[tile.decode] / (vector / 2)
+    bandwidth = limits.read_gb_per_s * 1e9 or 1e11
+    memory = (weight_bytes + x_bytes + y_bytes + parts) / bandwidth
+    # A program alone on its unit does not hide one phase behind another.
+    compute = max(matrix, decode) if resident.workgroups > 1 else matrix + decode
+    seconds = max(memory, compute / max(busy, 1e-3)) + LAUNCH_SECONDS * (1.5 if tile.split_k > 1 else 1.0)
+    return Price(
+        accumulators=accumulators,
+        registers=held.count,
+        shared_bytes=shared,
+        resident_threads=resident.threads,
+        limited_by=resident.limited_by,
+        barriers=2,
+        intensity=problem.flops / (weight_bytes + x_bytes + y_bytes),
+        workgroups=programs,
+        fill=fill_of_last_wave(limits, programs, resident.workgroups),
+        seconds=seconds * (2.0 if held.spills else 1.0),
+        spills=held.spills,
+        notes=(f"{arranged(problem).name}, {problem.k // tile.tile_k // tile.split_k} steps a program",),
+    )

@@ -1,0 +1,238 @@
+"""Where Triton kernels run: a torch device, or the interpreter."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from warptile.contracts import Identity, Limits, Resources, UnusableInput
+from warptile.kernels.triton.program import Build, Program
+from warptile.runtimes.entry import DeviceEntry
+from warptile.runtimes.keys import binary_id
+from warptile.runtimes.triton.compiling import Compiled, gpu_target, imported, machine_code, program_key
+from warptile.runtimes.triton.limits import device_limits, interpreter_limits
+from warptile.runtimes.triton.require import require_torch, require_triton
+from warptile.runtimes.triton.running import Launcher
+
+# A launch waits this long on the device before a timed series, for the host to enqueue all of it.
+_SLEEP_SECONDS_A_LAUNCH = 60e-6
+_MOST_TIMED = 400
+_ASSUMED_CLOCK_HZ = 2.0e9
+
+
+class Backend(Protocol):
+    """What differs between a card and the interpreter."""
+
+    @property
+    def device(self) -> Any: ...
+    def limits(self) -> Limits: ...
+    def identity(self) -> Identity: ...
+    def key(self, program: Program) -> str: ...
+    def build(self, build: Build, key: str, cache: Path | None) -> Launcher: ...
+    def resources(self, launchers: Sequence[Launcher]) -> Resources | None: ...
+    def synchronize(self) -> None: ...
+    def time(self, works: Sequence[Any]) -> list[float]: ...
+
+
+def entries() -> list[DeviceEntry]:
+    """The devices that can be opened. Raises MissingExtra, or UnusableInput where there is none."""
+    torch = require_torch()
+    triton = require_triton()
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        driver = f"triton {triton.__version__}"
+        return [DeviceEntry("interpreter:0", "Triton interpreter", driver, "software", "triton")]
+    if not torch.cuda.is_available():
+        raise UnusableInput("torch sees no CUDA or ROCm device")
+    prefix = "cuda" if torch.version.hip is None else "hip"
+    return [
+        DeviceEntry(f"{prefix}:{i}", torch.cuda.get_device_name(i), _driver(), "discrete", "triton")
+        for i in range(torch.cuda.device_count())
+    ]
+
+
+def open_backend(entry: DeviceEntry) -> Backend:
+    """The backend of an entry."""
+    if entry.id.startswith("interpreter"):
+        return Interpreter()
+    return backend_of(int(entry.id.partition(":")[2]))
+
+
+@cache
+def backend_of(index: int) -> Card:
+    """The one backend of torch's device `index` in this process."""
+    return Card(index)
+
+
+def _driver() -> str:
+    torch = require_torch()
+    if torch.version.hip is not None:
+        return f"ROCm {torch.version.hip}"
+    version = torch._C._cuda_getDriverVersion() if hasattr(torch._C, "_cuda_getDriverVersion") else 0
+    return f"CUDA driver API {version // 1000}.{version % 1000 // 10}, runtime {torch.version.cuda}"
+
+
+class Card:
+    """A CUDA or ROCm device of torch."""
+
+    def __init__(self, index: int) -> None:
+        self._torch = require_torch()
+        self.device = self._torch.device("cuda", index)
+        self._hip = self._torch.version.hip is not None
+        self._limits = device_limits(index)
+        architecture = next(f for f in self._limits.features if f.startswith(("sm_", "gfx")))
+        self.target = gpu_target("hip" if self._hip else "cuda", architecture)
+
+    def limits(self) -> Limits:
+        """Limits through CUDA or ROCm."""
+        return self._limits
+
+    def identity(self) -> Identity:
+        """Device, driver, and Triton's version with its assembler's."""
+        return Identity(self._limits.name, _driver(), _compiler(self._hip), self._limits.runtime)
+
+    def key(self, program: Program) -> str:
+        """Hash of the lowered program and the compiler."""
+        return program_key(program.builds, program.enqueue, self.target, {"compiler": _compiler(self._hip)})
+
+    def build(self, build: Build, key: str, cache: Path | None) -> Launcher:
+        """Compile; the launcher runs on the current stream."""
+        return CardLauncher(machine_code(build, self.target, key, cache), self.device.index)
+
+    def resources(self, launchers: Sequence[Launcher]) -> Resources | None:
+        """Registers, spills and shared bytes, the most over the builds."""
+        kernels = [launcher.ready() for launcher in launchers if isinstance(launcher, CardLauncher)]
+        raw = tuple(
+            (f"{k.name}.{what}", float(value))
+            for k in kernels
+            for what, value in (("registers", k.n_regs), ("spills", k.n_spills), ("shared", k.metadata.shared))
+        )
+        return Resources(
+            registers=max(k.n_regs for k in kernels),
+            spilled_registers=max(k.n_spills for k in kernels),
+            shared_bytes=max(k.metadata.shared for k in kernels),
+            subgroup=self._limits.subgroup,
+            raw=raw,
+        )
+
+    def synchronize(self) -> None:
+        """Wait for all work of this device."""
+        self._torch.cuda.synchronize(self.device)
+
+    def time(self, works: Sequence[Any]) -> list[float]:
+        """Seconds between the two events around each work, the device kept busy until all is enqueued."""
+        torch = self._torch
+        seconds: list[float] = []
+        with torch.cuda.device(self.device):
+            for start in range(0, len(works), _MOST_TIMED):
+                part = works[start : start + _MOST_TIMED]
+                events = [torch.cuda.Event(enable_timing=True) for _ in range(len(part) + 1)]
+                torch.cuda._sleep(int(_SLEEP_SECONDS_A_LAUNCH * len(part) * _ASSUMED_CLOCK_HZ))
+                events[0].record()
+                for work, event in zip(part, events[1:], strict=True):
+                    work()
+                    event.record()
+                self.synchronize()
+                seconds += [a.elapsed_time(b) * 1e-3 for a, b in zip(events, events[1:], strict=False)]
+        return seconds
+
+
+class CardLauncher:
+    """A compiled build as a function of (grid, arguments)."""
+
+    def __init__(self, compiled: Compiled, index: int) -> None:
+        self._kernel = compiled.kernel
+        self._count = len(compiled.names)
+        self._positions = compiled.positions
+        self._index = index
+
+    def ready(self) -> Any:
+        """Triton's kernel, loaded onto the device."""
+        torch = require_torch()
+        with torch.cuda.device(self._index):
+            _ = self._kernel.run
+        return self._kernel
+
+    def __call__(self, grid: tuple[int, int, int], *arguments: Any) -> None:
+        """Enqueue on torch's current stream of the current device."""
+        full: list[Any] = [None] * self._count
+        for position, value in zip(self._positions, arguments, strict=True):
+            full[position] = value
+        self._kernel[grid](*full)
+
+
+class Interpreter:
+    """Triton's interpreter: the same kernels in numpy, on CPU tensors, one program after another."""
+
+    def __init__(self) -> None:
+        self.device = require_torch().device("cpu")
+        require_triton()
+
+    def limits(self) -> Limits:
+        """Nominal limits."""
+        return interpreter_limits()
+
+    def identity(self) -> Identity:
+        """The host's processor and Triton's version."""
+        return Identity("Triton interpreter", platform.machine(), f"triton {require_triton().__version__}", "cuda")
+
+    def key(self, program: Program) -> str:
+        """Hash of the device functions' text and the constants: the interpreter has no lowered form."""
+        parts = [repr(b) + Path(imported(b.function).fn.__code__.co_filename).read_text("utf-8") for b in program.builds]
+        return hashlib.sha256("\n".join([program.enqueue, *parts]).encode()).hexdigest()
+
+    def build(self, build: Build, key: str, cache: Path | None) -> Launcher:
+        """The function itself, with its constants."""
+        function, constants = imported(build.function), dict(build.constants) | {"BUILD_ID": binary_id(key)}
+        if not hasattr(function, "rewrite") and type(function).__name__ != "InterpretedFunction":
+            raise UnusableInput("TRITON_INTERPRET=1 was set after the kernels were imported; set it before Python starts")
+
+        def launch(grid: tuple[int, int, int], *arguments: Any) -> None:
+            names = [name for name in function.arg_names if name not in constants]
+            function[grid](**dict(zip(names, arguments, strict=True)), **constants)
+
+        return launch
+
+    def resources(self, launchers: Sequence[Launcher]) -> Resources | None:
+        """None: nothing is compiled."""
+        return None
+
+    def synchronize(self) -> None:
+        """Nothing runs on."""
+
+    def time(self, works: Sequence[Any]) -> list[float]:
+        """Seconds on the host's clock."""
+        seconds = []
+        for work in works:
+            start = time.perf_counter()
+            work()
+            seconds.append(time.perf_counter() - start)
+        return seconds
+
+
+@cache
+def _compiler(hip: bool) -> str:
+    triton = require_triton()
+    text = f"triton {triton.__version__}"
+    if hip:
+        return text
+    version = ptxas_version()
+    return f"{text}, ptxas {version}" if version else text
+
+
+@cache
+def ptxas_version() -> str:
+    """Version of the assembler Triton uses for cards before Blackwell; "" where it cannot be asked."""
+    triton = require_triton()
+    try:
+        path = triton.knobs.nvidia.ptxas.path
+        found = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, RuntimeError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip().splitlines()[-1].rpartition(" V")[2] or found.stdout.strip().splitlines()[-1]

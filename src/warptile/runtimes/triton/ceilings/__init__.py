@@ -1,0 +1,51 @@
+"""Ceilings of a torch device: read bandwidth, matrix FLOP rate, empty launch."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+from warptile.contracts import Ceilings
+from warptile.kernels.triton.program import Build
+
+if TYPE_CHECKING:
+    from warptile.runtimes.triton.backends import Backend
+
+READ = Build(
+    "warptile.runtimes.triton.ceilings.device:read",
+    (("W", "*i32"), ("Out", "*i32")),
+    (("TILE", 4096),),
+    ("W", "words"),
+    warps=8,
+)
+EMPTY = Build("warptile.runtimes.triton.ceilings.device:empty", (("Out", "*i32"),), ())
+READ_BYTES = 512 << 20
+SIDE = 4096
+ROUNDS = 7
+
+
+def measure(backend: Backend) -> Ceilings:
+    """Bytes/s of a kernel that only reads 512 MB; FLOP/s of the library's fp16 matmul of side 4096 (fp32 where there is no
+    card); seconds of a kernel that does nothing. Medians of seven."""
+    card = backend.device.type == "cuda"
+    nbytes, side = (READ_BYTES, SIDE) if card else (1 << 20, 64)
+    words = torch.zeros(nbytes // 4, dtype=torch.int32, device=backend.device)
+    out = torch.zeros(1, dtype=torch.int32, device=backend.device)
+    left = torch.ones((side, side), dtype=torch.float16 if card else torch.float32, device=backend.device)
+    read = backend.build(READ, "0" * 7 + "1" + "0" * 56, None)
+    empty = backend.build(EMPTY, "0" * 7 + "1" + "0" * 56, None)
+    tile = dict(READ.constants)["TILE"]
+    programs = -(-(nbytes // 4) // tile)
+
+    def seconds(work: object) -> float:
+        return median(backend.time([work] * (ROUNDS + 2))[2:])
+
+    reading = seconds(lambda: read((programs, 1, 1), words, out, nbytes // 4))
+    multiplying = seconds(lambda: torch.mm(left, left))
+    nothing = seconds(lambda: empty((1, 1, 1), out))
+    return Ceilings(nbytes / reading, 2 * side**3 / multiplying, nothing)
+
+
+__all__ = ["EMPTY", "READ", "measure"]

@@ -1,0 +1,125 @@
+"""From a build to its lowered form, and to machine code, with or without the device."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warptile.contracts import CompileFailed, DoesNotFit, UnusableInput
+from warptile.kernels.triton.program import Build
+from warptile.runtimes.keys import binary_id
+from warptile.runtimes.triton.require import require_triton
+
+_ID_CONSTANT = "BUILD_ID"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A build's machine code. kernel: Triton's own object; positions: where the launch arguments go among all."""
+
+    build: Build
+    kernel: Any
+    names: tuple[str, ...]
+    positions: tuple[int, ...]
+
+
+def imported(name: str) -> Any:
+    """The object of "MODULE:NAME". Raises UnusableInput."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UnusableInput(f"{name} cannot be imported: {error}") from None
+
+
+def gpu_target(backend: str, architecture: str) -> Any:
+    """Triton's target for ("cuda", "sm_90") or ("hip", "gfx1200")."""
+    require_triton()
+    from triton.backends.compiler import GPUTarget
+
+    if backend == "cuda":
+        return GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)
+    return GPUTarget("hip", architecture, 64 if architecture.startswith("gfx9") else 32)
+
+
+def _source(build: Build, identity: int) -> Any:
+    from triton.compiler import ASTSource
+
+    function = imported(build.function)
+    pointers, constants = dict(build.pointers), dict(build.constants) | {_ID_CONSTANT: identity}
+    signature, attributes = {}, {}
+    for index, name in enumerate(function.arg_names):
+        signature[name] = "constexpr" if name in constants else pointers.get(name, "i32")
+        if name in build.aligned and name not in constants:
+            attributes[(index,)] = [["tt.divisibility", 16]]
+    missing = (set(constants) | set(pointers)) - set(function.arg_names)
+    if missing:
+        raise UnusableInput(f"{build.function} has no argument {', '.join(sorted(missing))}")
+    return ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
+
+
+def _options(build: Build) -> dict[str, int]:
+    return {"num_warps": build.warps, "num_stages": build.stages}
+
+
+def lowered(build: Build, target: Any) -> str:
+    """Triton IR of a build, with id 0 and without locations: equal for sources that differ in comments alone."""
+    from triton._C.libtriton import ir
+    from triton.compiler.compiler import make_backend
+
+    backend = make_backend(target)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    options = backend.parse_options(_options(build))
+    functions = backend.get_codegen_implementation(options)
+    module = _checked(
+        build,
+        lambda: _source(build, 0).make_ir(target, options, functions, backend.get_module_map(), context),
+    )
+    text = module.str_nodebug()
+    return re.sub(r"\s*loc\([^)]*\)|^#loc.*$", "", text, flags=re.MULTILINE)
+
+
+def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
+    """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, target, the launching function and `extra`."""
+    parts = [[lowered(b, target), b.warps, b.stages] for b in builds]
+    text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Compiled:
+    """Compile a build that writes `binary_id(key)`. cache: Triton's folder for what it has compiled, None for its own.
+
+    Raises CompileFailed with the compiler's first telling line, DoesNotFit where shared memory does not suffice.
+    """
+    triton = require_triton()
+    source = _source(build, binary_id(key))
+    names = tuple(source.fn.arg_names)
+    taken = {name for name, _ in build.constants} | {_ID_CONSTANT}
+    positions = tuple(i for i, name in enumerate(names) if name not in taken)
+    with triton.knobs.cache.scope():
+        if cache is not None:
+            triton.knobs.cache.dir = str(cache)
+        kernel = _checked(build, lambda: triton.compile(source, target=target, options=_options(build)))
+    return Compiled(build, kernel, names, positions)
+
+
+def _checked(build: Build, work: Any) -> Any:
+    try:
+        return work()
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        if kind == "OutOfResources":
+            raise DoesNotFit("the compiled kernel fits the device", str(error)) from None
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        telling = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")
+        raise CompileFailed(f"{build.function}: {kind}: {telling[:300]}") from error
