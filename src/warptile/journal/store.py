@@ -157,9 +157,7 @@ def read_lines(file: Path, offset: int = 0, number: int = 0) -> Iterator[Line | 
 def _parse(file: Path, number: int, offset: int, raw: bytes) -> Line | JournalWarning:
     end = offset + len(raw)
     if not raw.endswith(b"\n"):
-        return JournalWarning(
-            file, number, "unfinished last line of a killed run; passed over", end, torn=True
-        )
+        return JournalWarning(file, number, "unfinished last line of a killed run; passed over", end, torn=True)
     try:
         value: Any = json.loads(raw)
     except (ValueError, RecursionError):
