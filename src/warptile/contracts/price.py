@@ -11,7 +11,7 @@ class Price:
 
     accumulators: fp32 accumulators a thread. registers: estimated 32-bit registers a thread.
     shared_bytes: exact, a workgroup. resident_threads: threads one unit holds at once, cut to whole
-    workgroups; limited_by: "registers", "shared memory", "threads" or "unknown".
+    workgroups; limited_by: "registers", "shared memory", "threads", "workgroups" or "unknown".
     barriers: workgroup barriers a K-step. intensity: FLOP per byte moved from global memory.
     workgroups: how many the launch has. fill: share of the last wave of workgroups that is busy, 0..1.
     seconds: roofline estimate with the above folded in; comparable only within one device and problem.

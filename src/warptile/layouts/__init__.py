@@ -1,0 +1,20 @@
+"""What a device sees: few arrangements, shared by formats; packing, unpacking, decoders."""
+
+from warptile.layouts.codes import BitPlanes
+from warptile.layouts.fields import Fields, Plane
+from warptile.layouts.layout import Codebook, Layout
+from warptile.layouts.packing import PackedSlice, PackedWeights, pack, pack_slices, unpack, upload
+
+__all__ = [
+    "BitPlanes",
+    "Codebook",
+    "Fields",
+    "Layout",
+    "PackedSlice",
+    "PackedWeights",
+    "Plane",
+    "pack",
+    "pack_slices",
+    "unpack",
+    "upload",
+]

@@ -1,0 +1,153 @@
+"""Packing: file blocks to planes and back, in row tiles that stay in cache, slice by slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile.contracts import DeviceWeights, Runtime, UnusableInput, WeightSlice
+from warptile.layouts.fields import U8, Plane
+from warptile.layouts.layout import Layout
+
+if TYPE_CHECKING:
+    from warptile.formats import Format
+
+_TILE_ELEMENTS = 1 << 18
+_ROW_STEP = 64
+
+
+@dataclass(frozen=True)
+class PackedSlice:
+    """Rows [row0, row0 + rows) of a packed weight: u32 words, and where each plane starts in them, in words."""
+
+    row0: int
+    rows: int
+    words: NDArray[np.uint32]
+    planes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PackedWeights:
+    """A weight w[n, k] in its format's layout, in one slice or several."""
+
+    format: Format
+    n: int
+    k: int
+    slices: tuple[PackedSlice, ...]
+
+    @property
+    def layout(self) -> Layout:
+        """The format's layout."""
+        return self.format.layout
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all slices together."""
+        return sum(s.words.nbytes for s in self.slices)
+
+
+def pack(format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None) -> PackedWeights:
+    """Pack w[n, k]'s file blocks (u8, n * k / block_size * block_bytes bytes in row order).
+
+    max_bytes: most bytes a slice may have; rows are cut into slices to fit. Beyond the result, only a tile of a few
+    megabytes is held. Raises UnusableInput where k is not a multiple of the block, the bytes do not match
+    (n, k), or one row alone exceeds max_bytes.
+    """
+    return PackedWeights(format, n, k, tuple(pack_slices(format, blocks, n, k, max_bytes)))
+
+
+def pack_slices(format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None) -> Iterator[PackedSlice]:
+    """The slices of `pack` one at a time, for a caller that hands each to a device before the next is made."""
+    rows_of = checked_rows(format, blocks, n, k)
+    step = rows_per_slice(format.layout, n, k, max_bytes)
+    for row0 in range(0, n, step):
+        yield _pack_rows(format, rows_of[row0 : row0 + step], row0, k)
+
+
+def checked_rows(format: Format, blocks: U8, n: int, k: int) -> U8:
+    """`blocks` as u8[n, row bytes]. Raises UnusableInput where they do not make up w[n, k]."""
+    if n <= 0:
+        raise UnusableInput(f"{format.name} weight of n = {n} rows: nothing to pack")
+    row_bytes = format.row_bytes(k)
+    if blocks.dtype != np.uint8 or blocks.size != n * row_bytes:
+        raise UnusableInput(
+            f"{format.name} weight n = {n}, k = {k} is {n * row_bytes} bytes; got {blocks.size} of {blocks.dtype}"
+        )
+    return blocks.reshape(n, row_bytes)
+
+
+def rows_per_slice(layout: Layout, n: int, k: int, max_bytes: int | None) -> int:
+    """Most rows whose slice fits max_bytes, a multiple of 64 where 64 fit. Raises UnusableInput where none fits."""
+    if max_bytes is None or layout.offsets(n, k)[1] * 4 <= max_bytes:
+        return n
+    low, high = 0, n
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if layout.offsets(middle, k)[1] * 4 <= max_bytes else (low, middle)
+    if low == 0:
+        raise UnusableInput(f"one packed row of k = {k} exceeds the device's buffer limit of {max_bytes} bytes")
+    return low - low % _ROW_STEP if low >= _ROW_STEP else low
+
+
+def _views(layout: Layout, words: NDArray[np.uint32], rows: int, k: int) -> list[NDArray[Any]]:
+    """Each plane of a slice as an array [elements a row, rows] over `words`."""
+    starts, _ = layout.offsets(rows, k)
+    blocks = layout.blocks(k)
+
+    def view(start: int, plane: Plane) -> NDArray[Any]:
+        count = plane.per_block * blocks
+        part = words[start : start + plane.words(rows, blocks)].view(plane.dtype)
+        return part[: count * rows].reshape(count, rows)
+
+    return [view(start, plane) for start, plane in zip(starts, layout.planes, strict=True)]
+
+
+def _row_tiles(rows: int, k: int) -> Iterator[slice]:
+    """Row ranges of about `_TILE_ELEMENTS` elements, whole cache lines of rows where possible."""
+    step = max(1, _TILE_ELEMENTS // k)
+    step = step - step % 16 if step >= 16 else 16
+    return (slice(start, min(rows, start + step)) for start in range(0, rows, step))
+
+
+def _pack_rows(format: Format, rows_of: U8, row0: int, k: int) -> PackedSlice:
+    layout = format.layout
+    rows = len(rows_of)
+    starts, total = layout.offsets(rows, k)
+    words = np.zeros(total, dtype="<u4")
+    views = _views(layout, words, rows, k)
+    for tile in _row_tiles(rows, k):
+        fields = format.split(rows_of[tile].reshape(-1, format.block_bytes))
+        count = tile.stop - tile.start
+        for view, elements in zip(views, layout.to_planes(fields), strict=True):
+            view[:, tile] = elements.reshape(count, -1).T
+    return PackedSlice(row0, rows, words, starts)
+
+
+def unpack(packed: PackedWeights) -> U8:
+    """The file's blocks, u8[n, row bytes]: the inverse of `pack`, to the byte."""
+    format = packed.format
+    out = np.empty((packed.n, format.row_bytes(packed.k)), dtype=np.uint8)
+    blocks = packed.layout.blocks(packed.k)
+    for piece in packed.slices:
+        views = _views(packed.layout, piece.words, piece.rows, packed.k)
+        for tile in _row_tiles(piece.rows, packed.k):
+            count = tile.stop - tile.start
+            elements = [np.ascontiguousarray(view[:, tile].T).reshape(count * blocks, -1) for view in views]
+            rows = slice(piece.row0 + tile.start, piece.row0 + tile.stop)
+            out[rows] = format.join(packed.layout.from_planes(elements)).reshape(count, -1)
+    return out
+
+
+def upload(runtime: Runtime, packed: PackedWeights) -> DeviceWeights:
+    """Put every slice into a buffer of its own on the device."""
+    return DeviceWeights(
+        packed.format.name,
+        packed.layout.name,
+        packed.n,
+        packed.k,
+        tuple(WeightSlice(runtime.upload(s.words), s.row0, s.rows, s.planes) for s in packed.slices),
+    )
