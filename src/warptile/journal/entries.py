@@ -2,11 +2,12 @@
 
 Every entry is a dictionary with `kind`; `Journal.append` adds `schema`, `time` (UTC) and `run`.
 `predicted` is the price a tile had on paper before it ran: the hypothesis that the measurement answers.
+`source` is the hash of a candidate's source text and constants, `artefact` that of what the driver was given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from warptile.contracts import Decision, Identity, Price, Problem, Race, Verdict, Workload
@@ -27,7 +28,13 @@ def workload(workload: Workload, ms: Sequence[int]) -> Entry:
 
 
 def candidate(
-    identity: Identity, tile: str, problem: Problem, outcome: str, reason: str, predicted: Price | None = None
+    identity: Identity,
+    tile: str,
+    problem: Problem,
+    outcome: str,
+    reason: str,
+    source: str = "",
+    predicted: Price | None = None,
 ) -> Entry:
     """A candidate that is out before a race: `outcome` is the error's word, `reason` its line."""
     return {
@@ -37,41 +44,58 @@ def candidate(
         "problem": problem,
         "outcome": outcome,
         "reason": reason,
+        "source": source,
         "predicted": predicted,
     }
 
 
 def verdict(
-    identity: Identity, tile: str, problem: Problem, artefact: str, verdict: Verdict, facts: Mapping[str, Any]
+    identity: Identity,
+    tile: str,
+    problem: Problem,
+    verdict: Verdict,
+    source: str,
+    artefact: str,
+    ks: Sequence[int],
+    compile_seconds: float,
+    predicted: Price | None = None,
 ) -> Entry:
-    """What the proof said of the binary with key `artefact`; facts: seconds it took, compile seconds."""
+    """What the proof said of a binary on every k of `ks`."""
     return {
         "kind": "verdict",
         "identity": identity,
         "tile": tile,
         "problem": problem,
-        "artefact": artefact,
         "verdict": verdict,
-        **facts,
+        "source": source,
+        "artefact": artefact,
+        "ks": list(ks),
+        "compile_seconds": compile_seconds,
+        "predicted": predicted,
     }
 
 
-def race(
-    identity: Identity, race: Race, stage: str, artefacts: tuple[str, str], predicted: Price | None = None
-) -> Entry:
-    """A race with all its samples. stage: "screen", "final" or "recheck"; artefacts: incumbent's and challenger's."""
+def screening(identity: Identity, problem: Problem, arms: Sequence[dict[str, Any]]) -> Entry:
+    """A screening: arms are {tile, source, seconds (None: not reached), samples, predicted}; never evidence."""
+    return {"kind": "race", "stage": "screen", "identity": identity, "problem": problem, "arms": list(arms)}
+
+
+def race(identity: Identity, stage: str, race: Race, sources: tuple[str, str], predicted: Price | None = None) -> Entry:
+    """A race with all its samples. stage: "final", "confirm" or "recheck"; sources: incumbent's and challenger's."""
     return {
         "kind": "race",
-        "identity": identity,
         "stage": stage,
+        "identity": identity,
+        "problem": race.challenger.problem,
+        "arms": [race.incumbent, race.challenger],
+        "sources": list(sources),
         "race": race,
-        "artefacts": list(artefacts),
         "predicted": predicted,
     }
 
 
 def decision(identity: Identity, problem: Problem, incumbent: str, challenger: str, decision: Decision) -> Entry:
-    """What a race concluded."""
+    """What the races of one problem concluded."""
     return {
         "kind": "decision",
         "identity": identity,
