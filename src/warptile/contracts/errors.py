@@ -19,7 +19,11 @@ class MissingExtra(WarptileError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the optional extra: pip install 'warptile[{extra}]'")
+        self.what = what
         self.extra = extra
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.what, self.extra))
 
 
 class CandidateRejected(WarptileError):

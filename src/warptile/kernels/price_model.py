@@ -27,6 +27,8 @@ SPILL_FACTOR = 1.2
 SOFTWARE_FMA = 2.0
 SOFTWARE_LANE_ACCESS = 2.0
 SOFTWARE_BARRIER = 50.0
+# Sums beyond these vector registers are loaded and stored around each multiply-add.
+SOFTWARE_SUMS = 12
 
 # Where a device does not state its rates, the price keeps its order with these.
 NOMINAL_GPU_FLOPS = 1e12
@@ -62,7 +64,7 @@ class ThreadWork:
 
     fma: fp32 multiply-adds. alu: other arithmetic (decode, conversion, addressing). shared_words, global_words,
     uniform_words: 32-bit words loaded or stored with an address of the lane's own in shared and global memory, or
-    with one address for the whole subgroup. barriers: workgroup barriers passed. live: 32-bit values kept across one.
+    with one address for the whole subgroup. barriers: workgroup barriers passed. live: sums kept from step to step.
     """
 
     fma: float
@@ -184,8 +186,9 @@ def launch_seconds(
 
 def _software_seconds(limits: Limits, work: ThreadWork, workgroup: int, workgroups: int) -> float:
     lanes = limits.subgroup
+    in_memory = max(0.0, 1 - SOFTWARE_SUMS / work.live) if work.live else 0.0
     instructions = (
-        work.fma * SOFTWARE_FMA
+        work.fma * (SOFTWARE_FMA + 2 * in_memory)
         + work.alu
         + (work.shared_words + work.global_words) * SOFTWARE_LANE_ACCESS * lanes
         + work.uniform_words

@@ -1,0 +1,31 @@
+"""Fixtures every room shares: two private folders, and one open software device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from warptile.contracts import Runtime
+from warptile.places import Places
+from warptile.runtimes import open_device, survey
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    return Places.under(tmp_path_factory.mktemp("places"))
+
+
+@pytest.fixture(scope="session")
+def software_device() -> str:
+    found = survey()
+    software = [entry.id for entry in found.devices if entry.runtime == "vulkan" and entry.type == "software"]
+    assert software, f"the tests need a software Vulkan device: {found.reasons or found.devices}"
+    return software[0]
+
+
+@pytest.fixture(scope="session")
+def device(software_device: str, places: Places) -> Iterator[Runtime]:
+    runtime = open_device(software_device, places)
+    yield runtime
+    runtime.close()
