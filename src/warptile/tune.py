@@ -6,21 +6,21 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from warptile import formats, kernels, search, workloads
-from warptile.contracts import Workload
+from warptile import formats, search, workloads
+from warptile.contracts import Kernel, Workload
 from warptile.journal import Journal, entries
+from warptile.kernels import for_runtime
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
 from warptile.tables import Table
 from warptile.tuning.budget import Budget
 from warptile.tuning.notes import Notes
-from warptile.tuning.order import Rank, group_problems
+from warptile.tuning.order import group_problems
 from warptile.tuning.recall import Recall
 from warptile.tuning.result import Interrupted, Progress, TuneResult
 from warptile.tuning.stand import Stand
 from warptile.tuning.summary import summary
 from warptile.tuning.walk import Walk
-from warptile.tuning.worker_stand import WorkerStand
 
 
 def tune(
@@ -43,6 +43,8 @@ def tune(
     clock = Budget(budget)
     kept = (places or Places.default()).ready()
     workload = workloads.load(source)
+    from warptile.tuning.worker_stand import WorkerStand
+
     with contextlib.closing(WorkerStand(device, kept)) as stand:
         return tune_on(stand, workload, ms, clock, kept, progress, seed, explore)
 
@@ -56,11 +58,11 @@ def tune_on(
     progress: Progress | None = None,
     seed: int = 0,
     explore: bool = False,
-    rank: Rank = search.rank,
+    kernels: Sequence[Kernel] | None = None,
 ) -> TuneResult:
-    """`tune` on an open stand."""
+    """`tune` on an open stand, with `kernels` in place of all of its runtime's."""
     limits, identity = stand.describe()
-    usable = kernels.for_runtime(limits.runtime)
+    usable = for_runtime(limits.runtime) if kernels is None else kernels
     journal = Journal(places.state / "journal")
     reading = journal.read()
     table = Table.load(places.state / "tables", identity)
@@ -71,7 +73,7 @@ def tune_on(
         [p for problems in passes.values() for p in problems],
         limits,
         usable,
-        rank,
+        search.rank,
         lambda name: formats.by_name(name).layout.name,
     )
     walk = Walk(stand, notes, groups, limits, PROOF_VERSION, budget, search.neighbours, progress, seed)
