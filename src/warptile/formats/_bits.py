@@ -26,26 +26,54 @@ def expand(data: U8, bits: int, width: int) -> U8:
     """
     n, per = len(data), 8 // bits
     if width == 1:
-        return np.take(_expansion(bits), data).view(np.uint8).reshape(n, -1)
-    runs = data.reshape(n, -1, width)
-    codes = np.empty((n, runs.shape[1], per, width), dtype=np.uint8)
-    mask = np.uint8((1 << bits) - 1)
+        codes: U8 = np.take(_expansion(bits), data).view(np.uint8)
+        return codes.reshape(n, -1)
+    lane, run = _widest(width)
+    flat = np.ascontiguousarray(data).reshape(-1).view(lane)
+    runs = np.empty((data.size // width, per, width // run.itemsize), dtype=run)
     for step in range(per):
-        part = codes[:, :, step]
-        np.right_shift(runs, np.uint8(bits * step), out=part)
-        if step < per - 1:
-            part &= mask
-    return codes.reshape(n, -1)
+        part = flat >> lane.type(bits * step)
+        part &= _every_byte(lane, bits)
+        runs[:, step] = part.view(run).reshape(len(runs), -1)
+    out: U8 = runs.reshape(-1).view(np.uint8)
+    return out.reshape(n, -1)
 
 
 def collapse(codes: U8, bits: int, width: int) -> U8:
     """Inverse of `expand`; bits of a code above `bits` are dropped."""
     n, per = len(codes), 8 // bits
-    runs = codes.reshape(n, -1, per, width) & np.uint8((1 << bits) - 1)
-    out = runs[:, :, 0].copy()
-    for step in range(1, per):
-        out |= runs[:, :, step] << np.uint8(bits * step)
-    return out.reshape(n, -1)
+    flat = np.ascontiguousarray(codes).reshape(-1)
+    if width == 1:
+        lane = np.dtype(f"<u{per}")
+        lanes = flat.view(lane) & _every_byte(lane, bits)
+        packed = lanes.astype(np.uint8)
+        for step in range(1, per):
+            packed |= (lanes >> lane.type((8 - bits) * step)).astype(np.uint8)
+        return packed.reshape(n, -1)
+    lane, run = _widest(width)
+    runs = flat.view(run).reshape(-1, per, width // run.itemsize)
+    out = np.zeros(flat.size // per // lane.itemsize, dtype=lane)
+    for step in range(per):
+        part = np.ascontiguousarray(runs[:, step]).reshape(-1).view(lane) & _every_byte(lane, bits)
+        part <<= lane.type(bits * step)
+        out |= part
+    return out.view(np.uint8).reshape(n, -1)
+
+
+def _widest(width: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Types to compute on, and to copy runs of `width` bytes (a multiple of 4) with.
+
+    Copied as single wide elements because numpy is slow on short inner axes.
+    """
+    if width % 16 == 0:
+        return np.dtype("<u8"), np.dtype(np.complex128)
+    word = np.dtype("<u8" if width % 8 == 0 else "<u4")
+    return word, word
+
+
+def _every_byte(lane: np.dtype[Any], bits: int) -> Any:
+    """The low `bits` bits of every byte of a lane."""
+    return lane.type(((1 << bits) - 1) * (256**lane.itemsize // 255))
 
 
 def halves(data: U8) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from warptile.layouts.codes import BitPlanes
 from warptile.layouts.fields import Fields, Plane
 from warptile.layouts.layout import Codebook, Layout
-from warptile.layouts.packing import PackedSlice, PackedWeights, pack, pack_slices, unpack, upload
+from warptile.layouts.packing import PackedSlice, PackedWeights, checked_rows, pack, pack_slices, unpack, upload
 
 __all__ = [
     "BitPlanes",
@@ -13,6 +13,7 @@ __all__ = [
     "PackedSlice",
     "PackedWeights",
     "Plane",
+    "checked_rows",
     "pack",
     "pack_slices",
     "unpack",

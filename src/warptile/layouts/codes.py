@@ -14,6 +14,34 @@ from warptile.layouts.fields import U8, Plane
 CHUNK = 32
 
 
+def _every_byte(bits: int) -> np.uint64:
+    """The low `bits` bits of all eight bytes."""
+    return np.uint64(((1 << bits) - 1) * 0x0101010101010101)
+
+
+def _fold(lanes: NDArray[Any], bits: int) -> NDArray[Any]:
+    """Eight codes of `bits` bits a u64 to plane words: neighbouring quads merge in pairs until bytes are full."""
+    words = lanes.view("<u4")
+    while bits < 8:
+        pairs = words.view("<u8")
+        words = (pairs | pairs >> np.uint64(32 - bits)).astype("<u4")
+        bits *= 2
+    return words
+
+
+def _unfold(words: NDArray[Any], bits: int) -> NDArray[Any]:
+    """Inverse of `_fold`: plane words to a new array of u64."""
+    words = np.array(words, dtype="<u4", order="C")
+    half = 4
+    while half >= bits:
+        pairs = words.astype("<u8")
+        pairs |= pairs << np.uint64(32 - half)
+        pairs &= _every_byte(half)
+        words = pairs.view("<u4")
+        half //= 2
+    return words.view("<u8")
+
+
 @dataclass(frozen=True)
 class BitPlanes:
     """A code of sum(widths) bits, cut into planes of 1, 2, 4 or 8 bits, lowest bits first.
@@ -35,37 +63,36 @@ class BitPlanes:
 
     def to_planes(self, codes: U8) -> list[NDArray[Any]]:
         """u8[n, block] codes to u32[n, block/32 * b] words, one array a plane."""
+        lanes = np.ascontiguousarray(codes).view("<u8")
         out: list[NDArray[Any]] = []
         low = 0
         for b in self.widths:
-            part = codes if len(self.widths) == 1 else (codes >> low) & np.uint8((1 << b) - 1)
-            quads = np.ascontiguousarray(part).view("<u4").reshape(len(codes), -1, 8 // b)
-            words = quads[:, :, 0].copy() if b < 8 else quads[:, :, 0]
-            for step in range(1, 8 // b):
-                words |= quads[:, :, step] << np.uint32(b * step)
-            out.append(words)
+            part = lanes
+            if len(self.widths) > 1:
+                part = lanes >> np.uint64(low)
+                part &= _every_byte(b)
+            out.append(_fold(part, b))
             low += b
         return out
 
     def from_planes(self, planes: Sequence[NDArray[Any]]) -> U8:
         """Inverse of `to_planes`."""
-        codes: U8 | None = None
-        low = 0
-        for b, words in zip(self.widths, planes, strict=True):
-            quads = np.empty((*words.shape, 8 // b), dtype="<u4")
-            mask = np.uint32(((1 << b) - 1) * 0x01010101)
-            for step in range(8 // b):
-                quads[:, :, step] = (words >> np.uint32(b * step)) & mask
-            part = quads.reshape(len(words), -1).view(np.uint8)
-            codes = part if codes is None else codes | part << np.uint8(low)
+        lanes = _unfold(planes[0], self.widths[0])
+        low = self.widths[0]
+        for b, words in zip(self.widths[1:], planes[1:], strict=True):
+            part = _unfold(words, b)
+            part <<= np.uint64(low)
+            lanes |= part
             low += b
-        if codes is None:
-            raise ValueError("a code needs at least one plane")
-        return codes
+        return lanes.view(np.uint8)
 
     def values(self, codes: U8) -> U8:
         """The codes themselves, u8[n, block]."""
         return codes
+
+    def glsl_functions(self) -> str:
+        """Functions that `glsl_load` calls: none."""
+        return ""
 
     def glsl_members(self) -> str:
         """Members of `struct Chunk`."""

@@ -40,6 +40,7 @@ class Codes(Protocol):
     def to_planes(self, codes: U8) -> list[NDArray[Any]]: ...
     def from_planes(self, planes: Sequence[NDArray[Any]]) -> U8: ...
     def values(self, codes: U8) -> U8: ...
+    def glsl_functions(self) -> str: ...
     def glsl_members(self) -> str: ...
     def glsl_load(self) -> str: ...
     def glsl_codes4(self) -> str: ...
@@ -122,7 +123,7 @@ class Layout:
             if self.offset:
                 steps -= np.float32(self.offset)
         out = steps.reshape(n, groups, -1)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             out *= scale[:, :, None]
             if minimum is not None:
                 out -= minimum[:, :, None]
@@ -156,7 +157,7 @@ class Layout:
         text = f"""\
 struct Chunk {{
 {members}}};
-Chunk load_chunk(uint row, uint chunk, uint rows) {{
+{self.codes.glsl_functions()}Chunk load_chunk(uint row, uint chunk, uint rows) {{
     Chunk c;
 {load}    return c;
 }}

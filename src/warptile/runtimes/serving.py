@@ -60,6 +60,7 @@ def _serve(connection: Connection, runtime: Runtime) -> None:
             return
         answer: tuple[str, Any]
         try:
+            connection.send(("begun", None))
             job, arguments, reports = pickle.loads(message)
             keywords = {"report": partial(_report, connection)} if reports else {}
             answer = ("value", job(runtime, *arguments, **keywords))
@@ -77,8 +78,9 @@ def _report(connection: Connection, value: object) -> None:
 
 
 def _end_with_parent(lifeline: int) -> None:
-    """Only the parent holds the other end: the read returns when it is closed or the parent is gone."""
-    os.read(lifeline, 1)
-    # The parent that closes in good order waits for the device to be closed first.
-    threading.Event().wait(5)
-    os._exit(1)
+    """Only the parent holds the other end: no byte and the end of the pipe mean that it died.
+
+    A parent that closes in good order writes a byte first, and waits for the device to be closed.
+    """
+    if not os.read(lifeline, 1):
+        os._exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
@@ -24,6 +25,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _START_SECONDS = 120.0
+_GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from warptile.runtimes.serving import main; main()"
 
 
@@ -67,18 +69,18 @@ class Worker:
         """
         if job.__module__ == "__main__" or "<" in job.__qualname__:
             raise ValueError(f"{job.__qualname__} is not a function of an importable module: a worker cannot find it")
-        connection = self._started()
-        end = None if deadline is None else time.monotonic() + deadline
-        reports = "report" in inspect.signature(job).parameters
+        name = f"{job.__module__}.{job.__name__}"
+        message = (job, arguments, "report" in inspect.signature(job).parameters)
         try:
-            self._send(connection, (job, arguments, reports))
-            while True:
-                kind, value = self._receive(connection, end, f"{job.__module__}.{job.__name__}", deadline)
-                if kind == "progress":
-                    if on_progress is not None:
-                        on_progress(value)
-                    continue
-                break
+            connection = self._begun(message, name)
+            end = None if deadline is None else time.monotonic() + deadline
+            kind, value = self._receive(connection, end, name, deadline)
+            while kind == "progress":
+                if on_progress is not None:
+                    on_progress(value)
+                kind, value = self._receive(connection, end, name, deadline)
+        except _GONE:
+            raise self._lost(f"in {name}") from None
         except BaseException:
             # An answer that is still to come must not be taken for the next job's.
             self.kill()
@@ -108,6 +110,10 @@ class Worker:
 
     def close(self) -> None:
         """Let the child close its device and end; it is killed where it takes longer than ten seconds."""
+        if self._lifeline is not None:
+            # Tells a close from a death, which ends the child at once.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._lifeline, b"c")
         self._hang_up()
         process, self._process = self._process, None
         if process is not None:
@@ -129,10 +135,21 @@ class Worker:
         assert self._about is not None
         return self._about
 
+    def _begun(self, message: object, name: str) -> Connection:
+        """The connection of a child that has taken the job up; one that died between two jobs is replaced once."""
+        for again in (True, False):
+            connection = self._started()
+            try:
+                connection.send(message)
+                self._receive(connection, time.monotonic() + _START_SECONDS, name, _START_SECONDS)
+                break
+            except _GONE:
+                if not again:
+                    raise
+                self.kill()
+        return connection
+
     def _started(self) -> Connection:
-        if self._process is not None and self._process.poll() is not None:
-            # It died between two jobs; nothing was lost but what jobs kept in `scratch`.
-            self.kill()
         if self._connection is not None:
             return self._connection
         ours, theirs = socket.socketpair()
@@ -150,8 +167,10 @@ class Worker:
         self._lifeline = write_end
         connection = self._connection = Connection(ours.detach())
         try:
-            self._send(connection, (self.device, self.places, self._validation))
+            connection.send((self.device, self.places, self._validation))
             kind, value = self._receive(connection, time.monotonic() + _START_SECONDS, "opening", _START_SECONDS)
+        except _GONE:
+            raise self._lost("while opening it") from None
         except BaseException:
             self.kill()
             raise
@@ -161,24 +180,16 @@ class Worker:
         self._about = value
         return connection
 
-    def _send(self, connection: Connection, message: object) -> None:
-        try:
-            connection.send(message)
-        except (BrokenPipeError, ConnectionResetError):
-            raise self._lost("before a job") from None
-
     def _receive(self, connection: Connection, end: float | None, doing: str, seconds: float | None) -> tuple[str, Any]:
         if not connection.poll(None if end is None else max(0.0, end - time.monotonic())):
             raise Timeout(f"{doing} on {self.device} took longer than {seconds:g} s")
-        try:
-            kind, value = connection.recv()
-        except (EOFError, ConnectionResetError):
-            raise self._lost(f"in {doing}") from None
-        return kind, value
+        message: tuple[str, Any] = connection.recv()
+        return message
 
     def _lost(self, when: str) -> DeviceLost:
         assert self._process is not None
         code = self._process.wait()
+        self.kill()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
         return DeviceLost(f"the worker of {self.device} ended {how} {when}")
 

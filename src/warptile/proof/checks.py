@@ -1,0 +1,175 @@
+"""The proof's checks: each a named, pure question about what one launch left behind.
+
+A check returns None, or a `Finding` with its own name. They are asked in the order of `CHECKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile.contracts import FirstWrong
+
+NMSE_LIMIT = 5e-4
+NMSE_ELEMENTS = 64
+
+CHECKS = (
+    "reached",
+    "launch",
+    "guards",
+    "inputs",
+    "written",
+    "finite",
+    "nmse",
+    "bound",
+    "exact",
+    "deterministic",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found wrong: its name, one line, and the first wrong element where there is one."""
+
+    check: str
+    detail: str
+    first_wrong: FirstWrong | None = None
+
+
+def launched(executed: Sequence[int], described: Sequence[int], binary: int) -> Finding | None:
+    """ "launch": every launch was described with `binary`'s id, and the device wrote that very id for every launch."""
+    if not described:
+        return Finding("launch", "the kernel described no launch")
+    for position, identity in enumerate(described):
+        if identity != binary:
+            return Finding("launch", f"launch {position} names binary {identity:08x}, compiled was {binary:08x}")
+    if len(executed) != len(described):
+        return Finding("launch", f"{len(described)} launches, the device reported {len(executed)}")
+    for position, identity in enumerate(executed):
+        if identity != binary:
+            what = "did not run" if identity == 0 else f"ran binary {identity:08x}"
+            return Finding("launch", f"launch {position} {what}, expected {binary:08x}")
+    return None
+
+
+def guards_intact(intact: Mapping[str, bool]) -> Finding | None:
+    """ "guards": no byte outside any buffer was written. Keys are the buffers' names."""
+    broken = [name for name, whole in intact.items() if not whole]
+    return Finding("guards", f"written outside the bounds of {', '.join(broken)}") if broken else None
+
+
+def unchanged(name: str, before: NDArray[Any], after: NDArray[Any]) -> Finding | None:
+    """ "inputs": an input's bytes are what was uploaded."""
+    one, other = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in (before, after))
+    if one.size != other.size:
+        return Finding("inputs", f"{name} has {other.size} bytes, {one.size} were uploaded")
+    different = np.flatnonzero(one != other)
+    if different.size:
+        return Finding("inputs", f"{name} was written to: {different.size} bytes differ, first at {different[0]}")
+    return None
+
+
+def written(y: NDArray[Any], poison: int) -> Finding | None:
+    """ "written": no element of y[m, n] still holds the bit pattern it was poisoned with."""
+    left = y.view(np.dtype(f"u{y.dtype.itemsize}")) == poison
+    if not left.any():
+        return None
+    row, column = _first(left)
+    return Finding("written", f"{int(left.sum())} of {left.size} elements were not written, first y[{row}, {column}]")
+
+
+def finite(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
+    """ "finite": no element of y[m, n] is NaN or infinite; inputs are finite, the bytes around them are NaN."""
+    bad = ~np.isfinite(y)
+    if not bad.any():
+        return None
+    row, column = _first(bad)
+    wrong = FirstWrong(row, column, float(y[row, column]), float(want[row, column]), 0.0)
+    return Finding("finite", f"{int(bad.sum())} of {bad.size} elements are not finite, first y[{row}, {column}]", wrong)
+
+
+def nmse(y: NDArray[Any], want: NDArray[np.float64]) -> float:
+    """sum((y - want)^2) / sum(want^2); where want is all zero: 0.0 if y is too, else infinity."""
+    error = float(np.square(y.astype(np.float64) - want).sum())
+    scale = float(np.square(want).sum())
+    if scale == 0.0:
+        return 0.0 if error == 0.0 else float("inf")
+    return error / scale
+
+
+def normalised(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
+    """ "nmse": NMSE <= 5e-4, the limit public engines use; necessary, never sufficient.
+
+    Asked of at least 64 elements: a few sums that happen to cancel have any NMSE, however well they are computed.
+    """
+    value = nmse(y, want) if y.size >= NMSE_ELEMENTS else 0.0
+    return None if value <= NMSE_LIMIT else Finding("nmse", f"NMSE {value:.3g} > {NMSE_LIMIT:g}")
+
+
+def worst_ratio(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
+    """The largest |y - want| / bound; 0 / 0 is 0, anything else over 0 is infinite."""
+    return float(_ratios(y, want, bound).max(initial=0.0))
+
+
+def bounded(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> Finding | None:
+    """ "bound": |y[i, j] - want[i, j]| <= bound[i, j] for every element."""
+    ratios = _ratios(y, want, bound)
+    bad = ~(ratios <= 1.0)
+    if not bad.any():
+        return None
+    row, column = _first(bad)
+    wrong = FirstWrong(row, column, float(y[row, column]), float(want[row, column]), float(bound[row, column]))
+    return Finding(
+        "bound",
+        f"{int(bad.sum())} of {bad.size} elements exceed their bound, first y[{row}, {column}] = {wrong.got:.9g},"
+        f" want {wrong.want:.9g} +- {wrong.bound:.3g}",
+        wrong,
+    )
+
+
+def exact(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
+    """ "exact": y equals want, rounded to y's type, to the bit, where every partial sum is representable.
+
+    +0 and -0 are one value.
+    """
+    bad = y != want.astype(y.dtype)
+    if not bad.any():
+        return None
+    row, column = _first(bad)
+    wrong = FirstWrong(row, column, float(y[row, column]), float(want[row, column]), 0.0)
+    return Finding(
+        "exact",
+        f"{int(bad.sum())} of {bad.size} elements differ on integer inputs, first y[{row}, {column}] = {wrong.got:.9g},"
+        f" want {wrong.want:.9g}",
+        wrong,
+    )
+
+
+def repeated(first: NDArray[Any], second: NDArray[Any]) -> Finding | None:
+    """ "deterministic": two runs on equal inputs are equal in every byte."""
+    unsigned = np.dtype(f"u{first.dtype.itemsize}")
+    bad = first.view(unsigned) != second.view(unsigned)
+    if not bad.any():
+        return None
+    row, column = _first(bad)
+    return Finding(
+        "deterministic",
+        f"two runs differ in {int(bad.sum())} of {bad.size} elements, first y[{row}, {column}] ="
+        f" {float(first[row, column]):.9g} then {float(second[row, column]):.9g}",
+    )
+
+
+def _ratios(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> NDArray[np.float64]:
+    error = np.abs(y.astype(np.float64) - want)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(error == 0.0, 0.0, error / bound)
+    return np.asarray(ratios, np.float64)
+
+
+def _first(mask: NDArray[np.bool_]) -> tuple[int, int]:
+    row, column = np.unravel_index(int(np.argmax(mask)), mask.shape)
+    return int(row), int(column)

@@ -1,0 +1,198 @@
+"""The proof of one candidate: is every output element right, written, deterministic, in bounds, by the right binary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile import formats
+from warptile.contracts import (
+    Binary,
+    DoesNotFit,
+    InvalidTile,
+    Kernel,
+    Problem,
+    Runtime,
+    Tile,
+    Timeout,
+    UnusableInput,
+    Verdict,
+)
+from warptile.proof import checks
+from warptile.proof.bounds import element_bound
+from warptile.proof.checks import CHECKS, Finding
+from warptile.proof.references import Kind, ReferenceCache, Wanted
+from warptile.proof.runs import run
+from warptile.proof.shapes import Shape, plan
+from warptile.proof.version import PROOF_VERSION
+
+
+def prove(
+    runtime: Runtime,
+    kernel: Kernel,
+    tile: Tile,
+    problem: Problem,
+    level: str = "quick",
+    seed: int = 0,
+    blocks: NDArray[np.uint8] | None = None,
+    *,
+    deadline: float | None = None,
+    cache: ReferenceCache | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Verdict:
+    """Prove a tile on a device, for a problem.
+
+    level: "quick" or "full" (see `shapes.plan`). seed: of every input; the verdict names it. blocks: rows of a real
+    tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights. deadline: seconds from now, asked for
+    before each shape. cache: references shared between tiles; without one they are computed for this call.
+
+    Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level or
+    arithmetic without a bound, Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost,
+    OutOfMemory). A wrong result raises nothing: the verdict says which check spoke.
+    """
+    proof = _Proof(runtime, kernel, tile, problem, seed, cache or ReferenceCache())
+    end = None if deadline is None else clock() + deadline
+    own = Shape(problem.m, problem.n, problem.k)
+    proof.refuse_invalid()
+    binary = proof.compiled(own)
+    fmt = formats.by_name(problem.format)
+    todo = plan(level, kernel.boundaries(tile), own, fmt.block_size, proof.allowed, own=proof.shape_dependent())
+    cases: list[tuple[Kind, Shape]] = [("random", s) for s in todo.random]
+    cases += [("exact", s) for s in todo.exact]
+    if blocks is not None:
+        cases.append(("real", _real_shape(problem, blocks, todo.random)))
+    finding = _reached(proof, binary, kernel.boundaries(tile), [shape for _, shape in cases])
+    for kind, shape in cases:
+        if finding is not None:
+            break
+        if end is not None and clock() > end:
+            raise Timeout(f"{tile.text()}: the proof passed its deadline of {deadline} s before {shape}")
+        finding = proof.prove_shape(kind, shape, blocks if kind == "real" else None)
+    refused = f"{len(todo.refused)} boundary shapes are outside the tile's rules" if todo.refused else ""
+    return Verdict(
+        right=finding is None,
+        checks=CHECKS,
+        failed=finding.check if finding else "",
+        detail=finding.detail if finding else refused,
+        first_wrong=finding.first_wrong if finding else None,
+        shapes=tuple(proof.shapes),
+        nmse=proof.nmse,
+        worst_ratio=proof.worst_ratio,
+        binary=binary.id,
+        seeds=(seed,),
+        level=level,
+        version=PROOF_VERSION,
+    )
+
+
+@dataclass
+class _Proof:
+    """What the shapes of one proof share."""
+
+    runtime: Runtime
+    kernel: Kernel
+    tile: Tile
+    problem: Problem
+    seed: int
+    cache: ReferenceCache
+    shapes: dict[tuple[int, int, int], None] = field(default_factory=dict)
+    nmse: float = 0.0
+    worst_ratio: float = 0.0
+
+    def at(self, shape: Shape) -> Problem:
+        """The problem at another shape."""
+        p = self.problem
+        return Problem(p.format, shape.n, shape.k, shape.m, p.x_dtype, p.y_dtype)
+
+    def refuse_invalid(self) -> None:
+        """Raise where the tile breaks a rule on the problem itself."""
+        broken = self.kernel.broken_rules(self.tile, self.problem, self.runtime.limits())
+        if broken:
+            kind = DoesNotFit if all(b.well_formed for b in broken) else InvalidTile
+            first = next((b for b in broken if not b.well_formed), broken[0])
+            raise kind(first.rule, first.numbers)
+
+    def allowed(self, shape: Shape) -> bool:
+        """Whether the tile's rules allow a shape."""
+        return not self.kernel.broken_rules(self.tile, self.at(shape), self.runtime.limits())
+
+    def compiled(self, shape: Shape) -> Binary:
+        """The binary a shape runs (the runtime keeps those it has compiled)."""
+        return self.runtime.compile(self.kernel.source(self.tile, self.at(shape), self.runtime.limits()))
+
+    def shape_dependent(self) -> bool:
+        """Whether the compiled source depends on m or n, so that only the problem's own shape runs its binary."""
+        limits = self.runtime.limits()
+        near = Shape(self.problem.m + 1, self.problem.n + 1, self.problem.k)
+        if not self.allowed(near):
+            return False
+        own = self.kernel.source(self.tile, self.problem, limits)
+        return own != self.kernel.source(self.tile, self.at(near), limits)
+
+    def prove_shape(self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None) -> Finding | None:
+        """Run a shape (twice, but once for exact inputs) and ask every check; the first finding, with its shape."""
+        found = self._finding(kind, shape, blocks)
+        self.shapes[shape.m, shape.n, shape.k] = None
+        if found is None:
+            return None
+        where = f"{kind} inputs, m={shape.m} n={shape.n} k={shape.k}"
+        return Finding(found.check, f"{found.detail} ({where})", found.first_wrong)
+
+    def _finding(self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None) -> Finding | None:
+        problem = self.at(shape)
+        arithmetic = self.kernel.arithmetic(self.tile, problem)
+        wanted = Wanted(
+            formats.by_name(problem.format),
+            shape.k,
+            kind,
+            self.seed,
+            problem.x_dtype,
+            arithmetic.weights,
+            arithmetic.activations,
+            arithmetic.accumulator,
+        )
+        case = self.cache.case(wanted, shape.m, shape.n, blocks)
+        packed = self.cache.packed(wanted, case, shape.slices)
+        binary = self.compiled(shape)
+
+        def once(again: bool) -> tuple[NDArray[np.float32], Finding | None]:
+            done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, case.want, again)
+            return done.y, done.finding
+
+        y, finding = once(again=False)
+        if finding is not None:
+            return finding
+        if kind == "exact":
+            return checks.exact(y, case.want)
+        bound = element_bound(case.want, case.magnitude, case.perturbed, arithmetic, shape.k, problem.y_dtype)
+        if y.size >= checks.NMSE_ELEMENTS:
+            self.nmse = max(self.nmse, checks.nmse(y, case.want))
+        self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(y, case.want, bound))
+        finding = checks.normalised(y, case.want) or checks.bounded(y, case.want, bound)
+        if finding is not None:
+            return finding
+        second, finding = once(again=True)
+        return finding or checks.repeated(y, second)
+
+
+def _real_shape(problem: Problem, blocks: NDArray[np.uint8], planned: tuple[Shape, ...]) -> Shape:
+    """All rows given, at the problem's k and the most activation rows that the plan has."""
+    row_bytes = formats.by_name(problem.format).row_bytes(problem.k)
+    if blocks.ndim != 2 or blocks.shape[1] != row_bytes or not len(blocks):
+        raise UnusableInput(f"real weights for {problem.text()} are u8[rows, {row_bytes}], got {list(blocks.shape)}")
+    return Shape(max((s.m for s in planned), default=problem.m), len(blocks), problem.k)
+
+
+def _reached(proof: _Proof, binary: Binary, boundaries: tuple[int, int, int], shapes: list[Shape]) -> Finding | None:
+    """ "reached": a shape with a whole tile step along m and n is among those that run the problem's own binary."""
+    step_m, step_n, _ = boundaries
+    whole = [s for s in shapes if s.m >= step_m and s.n >= step_n]
+    if not whole:
+        return Finding("reached", f"no shape within the rules holds a whole step of {step_m} x {step_n}")
+    if not any(proof.compiled(s).id == binary.id for s in whole):
+        return Finding("reached", f"no shape of a whole step of {step_m} x {step_n} runs binary {binary.id:08x}")
+    return None

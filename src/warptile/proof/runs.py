@@ -1,0 +1,81 @@
+"""One run on a device: fresh guarded buffers, poisoned output, and everything the checks ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile.contracts import Binary, Buffer, DeviceWeights, Kernel, Problem, Runtime, Tile, WeightSlice
+from warptile.contracts.runtime import sample_dtype
+from warptile.layouts import PackedWeights
+from warptile.proof.checks import Finding, finite, guards_intact, launched, unchanged, written
+
+Real = NDArray[np.float32] | NDArray[np.float16]
+
+POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7E5A, 0xFEC3)}
+"""Bit patterns of NaNs, two a type: an element left alone shows the first in one run and the second in the other."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left: y[m, n], and the first finding of the checks that need no reference."""
+
+    y: NDArray[Any]
+    finding: Finding | None
+
+
+def run(
+    runtime: Runtime,
+    kernel: Kernel,
+    tile: Tile,
+    problem: Problem,
+    binary: Binary,
+    x: Real,
+    packed: PackedWeights,
+    want: NDArray[np.float64],
+    again: bool,
+) -> Outcome:
+    """Run once and ask "launch", "guards", "inputs", "written" and "finite", in that order.
+
+    x[m, k], the weight slices and y[m, n] lie between guard bands; in the second run (`again`) each ends its
+    allocation instead, and y is poisoned with another pattern. All buffers are fresh and freed afterwards.
+    """
+    dtype = sample_dtype(problem.y_dtype)
+    poison = POISONS[problem.y_dtype][again]
+    blank = np.full((problem.m, problem.n), poison, np.dtype(f"u{dtype.itemsize}"))
+    buffers: list[Buffer] = []
+
+    def place(data: NDArray[Any]) -> Buffer:
+        buffer = runtime.guarded_buffer(data.nbytes, at_end=again)
+        buffers.append(buffer)
+        runtime.write(buffer, data)
+        return buffer
+
+    try:
+        x_buffer, y_buffer = place(x), place(blank)
+        pieces = tuple(WeightSlice(place(s.words), s.row0, s.rows, s.planes) for s in packed.slices)
+        weights = DeviceWeights(packed.format.name, packed.layout.name, packed.n, packed.k, pieces)
+        launches = kernel.launch(binary, tile, problem, x_buffer, weights, y_buffer)
+        runtime.execute(launches)
+        executed = runtime.executed_ids()
+        named = {"x": x_buffer, "y": y_buffer} | {f"w[{i}]": p.buffer for i, p in enumerate(pieces)}
+        intact = {name: runtime.guards_intact(buffer) for name, buffer in named.items()}
+        after_x = runtime.download(x_buffer, x.dtype, x.shape)
+        after_w = [
+            runtime.download(p.buffer, s.words.dtype, s.words.shape) for p, s in zip(pieces, packed.slices, strict=True)
+        ]
+        y = runtime.download(y_buffer, dtype, (problem.m, problem.n))
+    finally:
+        runtime.free(buffers)
+    finding = (
+        launched(executed, [launch.binary.id for launch in launches], binary.id)
+        or guards_intact(intact)
+        or unchanged("x", x, after_x)
+        or next((f for s, w in zip(packed.slices, after_w, strict=True) if (f := unchanged("w", s.words, w))), None)
+        or written(y, poison)
+        or finite(y, want)
+    )
+    return Outcome(y, finding)

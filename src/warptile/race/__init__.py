@@ -1,0 +1,8 @@
+"""Is it faster: screening, paired races with an A/A floor, and decisions."""
+
+from warptile.race.bench import Bench, close_bench, open_bench
+from warptile.race.decision import decide
+from warptile.race.racing import race
+from warptile.race.screening import Screened, Screening, screen
+
+__all__ = ["Bench", "Screened", "Screening", "close_bench", "decide", "open_bench", "race", "screen"]

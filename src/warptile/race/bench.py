@@ -1,0 +1,159 @@
+"""Device memory that arms are timed on: one activation, one output, and weights in enough copies to leave the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from warptile import kernels
+from warptile.contracts import (
+    Arm,
+    Binary,
+    Buffer,
+    DeviceWeights,
+    Kernel,
+    Launch,
+    Problem,
+    Runtime,
+    Tile,
+    UnusableInput,
+    Wrong,
+)
+from warptile.contracts.runtime import sample_dtype
+
+Resolve = Callable[[str], tuple[Kernel, Tile]]
+MOST_COPIES = 256
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Buffers for one problem. x[m, k] and y[m, n] are shared by all arms; `copies` are equal weights, apart in memory.
+
+    rotated_bytes: the copies together. cache_bytes: the device's cache; where rotated_bytes does not exceed it, the
+    memory allowed was too little and timings may be of cached weights.
+    """
+
+    problem: Problem
+    x: Buffer
+    y: Buffer
+    copies: tuple[DeviceWeights, ...]
+    rotated_bytes: int
+    cache_bytes: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every buffer together."""
+        return self.rotated_bytes + self.x.nbytes + self.y.nbytes
+
+
+def open_bench(
+    runtime: Runtime, problem: Problem, upload: Callable[[], DeviceWeights], memory_bytes: int, seed: int
+) -> Bench:
+    """Upload activations from `seed` and weight copies until they exceed the device's cache.
+
+    upload: makes one more copy of the weights. memory_bytes: what the copies may take together; one copy is made in
+    any case. At most 256 copies.
+    """
+    cache = runtime.limits().cache_bytes
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((problem.m, problem.k), np.float32).astype(sample_dtype(problem.x_dtype))
+    y = np.zeros((problem.m, problem.n), sample_dtype(problem.y_dtype))
+    held: list[Buffer] = []
+    try:
+        held += [runtime.upload(x), runtime.upload(y)]
+        copies = [upload()]
+        held += _buffers(copies[-1])
+        each = sum(b.nbytes for b in _buffers(copies[0]))
+        wanted = min(MOST_COPIES, cache // max(1, each) + 1, max(1, memory_bytes // max(1, each)))
+        while len(copies) < wanted:
+            copies.append(upload())
+            held += _buffers(copies[-1])
+    except BaseException:
+        runtime.free(held)
+        raise
+    return Bench(problem, held[0], held[1], tuple(copies), each * len(copies), cache)
+
+
+def close_bench(runtime: Runtime, bench: Bench) -> None:
+    """Free the bench's buffers."""
+    runtime.free([bench.x, bench.y, *(b for w in bench.copies for b in _buffers(w))])
+
+
+def _buffers(weights: DeviceWeights) -> list[Buffer]:
+    unique = {id(piece.buffer): piece.buffer for piece in weights.slices}
+    return list(unique.values())
+
+
+@dataclass
+class Contender:
+    """An arm, compiled, with its launches for every weight copy; `next` walks the copies."""
+
+    arm: Arm
+    binary: Binary
+    launches: tuple[tuple[Launch, ...], ...]
+
+
+def prepare(
+    runtime: Runtime,
+    bench: Bench,
+    arm: Arm,
+    expected: Mapping[str, int] | None = None,
+    resolve: Resolve = kernels.parse_tile,
+) -> Contender:
+    """Compile an arm and describe its launches.
+
+    expected: the proved binary's id for each tile text; an arm that is missing there or compiles to another binary
+    raises Wrong, since what is raced must be what was proved. Raises CompileFailed, DoesNotFit, UnusableInput.
+    """
+    if arm.problem != bench.problem:
+        raise UnusableInput(f"arm {arm.tile} is for {arm.problem.text()}, the bench for {bench.problem.text()}")
+    kernel, tile = resolve(arm.tile)
+    binary = runtime.compile(kernel.source(tile, arm.problem, runtime.limits()))
+    if expected is not None and expected.get(arm.tile) != binary.id:
+        proved = expected.get(arm.tile)
+        raise Wrong(
+            f"{arm.tile}: compiled to {binary.id:08x}, proved was {'nothing' if proved is None else f'{proved:08x}'}"
+        )
+    launches = tuple(kernel.launch(binary, tile, arm.problem, bench.x, w, bench.y) for w in bench.copies)
+    return Contender(arm, binary, launches)
+
+
+class Timer:
+    """Times contenders, each sample on the next weight copies, and checks what ran.
+
+    The walk over the copies is shared by all contenders, so a copy is met again only after all others were read.
+    """
+
+    def __init__(self, runtime: Runtime, bench: Bench) -> None:
+        self._runtime = runtime
+        self._bench = bench
+        self._position = 0
+
+    def sample(self, contenders: Sequence[Contender], repeats: Sequence[int]) -> list[float]:
+        """Device seconds of one run of each contender, timed in the order given in one submission.
+
+        repeats: runs a contender makes, its sample being their mean. Raises Wrong where the device ran another binary.
+        """
+        launches: list[Launch] = []
+        owners: list[int] = []
+        for index, (contender, times) in enumerate(zip(contenders, repeats, strict=True)):
+            for _ in range(times):
+                run = contender.launches[self._position % len(self._bench.copies)]
+                self._position += 1
+                launches += run
+                owners += [index] * len(run)
+        seconds = self._runtime.time(launches)
+        executed = self._runtime.executed_ids()
+        if len(executed) != len(launches):
+            raise Wrong(f"{len(launches)} timed launches, the device reported {len(executed)}")
+        for owner, identity in zip(owners, executed, strict=True):
+            contender = contenders[owner]
+            if identity != contender.binary.id:
+                raise Wrong(f"{contender.arm.tile}: timed binary {identity:08x}, expected {contender.binary.id:08x}")
+        totals = np.bincount(owners, weights=seconds, minlength=len(contenders))
+        means = totals / np.asarray(repeats)
+        if not (means > 0).all():
+            raise Wrong(f"{contenders[int(np.argmin(means))].arm.tile}: the device's clock showed no time passing")
+        return [float(s) for s in means]

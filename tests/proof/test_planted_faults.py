@@ -1,0 +1,173 @@
+"""Every way a kernel is known to have fooled a harness, planted, and the check that must speak."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes import FakeKernel, FakeRuntime, FakeTile
+from warptile.contracts import DoesNotFit, InvalidTile, Problem, Timeout, UnusableInput, Verdict
+from warptile.proof import CHECKS, PROOF_VERSION, ReferenceCache, prove
+
+PROBLEM = Problem("Q4_1", n=576, k=768, m=128)
+FORMATS = ("Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q6_K")
+
+
+@pytest.fixture(scope="module")
+def cache() -> ReferenceCache:
+    return ReferenceCache()
+
+
+def verdict(
+    cache: ReferenceCache, fault: str, *, weights: str = "fp32", problem: Problem = PROBLEM, tile_k: int = 32
+) -> Verdict:
+    kernel = FakeKernel(weights)
+    runtime = FakeRuntime(kernel.programs())
+    found = prove(runtime, kernel, FakeTile(fault=fault, tile_k=tile_k), problem, cache=cache)
+    assert runtime.live == 0, "the proof must free its buffers, whatever it finds"
+    return found
+
+
+@pytest.mark.parametrize("weights", ["fp32", "fp16"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_right_kernel_is_right(cache: ReferenceCache, name: str, weights: str) -> None:
+    found = verdict(cache, "none", weights=weights, problem=Problem(name, 576, 768, 128))
+    assert found.right
+    assert found.failed == ""
+    assert 0 < found.worst_ratio < 1
+    # fp16 operands move by 2^-10 relative at most, independently; twice that for the spread of 64 wanted squares.
+    assert found.nmse < 2 * 2 * 2.0**-20
+    assert found.checks == CHECKS
+    assert found.version == PROOF_VERSION
+    assert found.binary != 0
+
+
+FAULTS = {
+    "wrong_cell": "bound",
+    "wrong_beyond_two_tiles": "bound",
+    "flipped_code_bit": "bound",
+    "flushes_subnormal_scales": "bound",
+    "neighbours_scale": "nmse",
+    "k_tail": "bound",
+    "nondeterministic": "deterministic",
+    "floor_n": "written",
+    "floor_m": "written",
+    "forgets_row0": "written",
+    "accumulates": "finite",
+    "reads_past_k": "finite",
+    "writes_past_y": "guards",
+    "writes_before_w": "guards",
+    "modifies_x": "inputs",
+    "modifies_w": "inputs",
+    "stale_id": "launch",
+    "empty_grid": "launch",
+    "other_binary": "launch",
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("weights", ["fp32", "fp16"])
+@pytest.mark.parametrize(("fault", "check"), FAULTS.items())
+def test_a_planted_fault_is_named_by_its_check(cache: ReferenceCache, fault: str, check: str, weights: str) -> None:
+    found = verdict(cache, fault, weights=weights, tile_k=96 if fault in {"k_tail", "reads_past_k"} else 32)
+    assert not found.right
+    assert found.failed == check, found.detail
+
+
+def test_one_wrong_code_bit_hides_in_the_fp16_bound_and_is_caught_by_exact_inputs(cache: ReferenceCache) -> None:
+    """At k = 768 rounding operands to fp16 may move a sum by more than one wrong code does."""
+    found = verdict(cache, "flipped_late_code_bit", weights="fp16")
+    assert found.failed == "exact", found.detail
+    assert verdict(cache, "flipped_late_code_bit", weights="fp32").failed == "bound"
+
+
+def test_the_first_wrong_element_is_named(cache: ReferenceCache) -> None:
+    found = verdict(cache, "wrong_cell")
+    wrong = found.first_wrong
+    assert wrong is not None
+    m, n, _ = found.shapes[-1]
+    assert (wrong.row, wrong.column) == (m - 1, n - 1)
+    assert abs(wrong.got - wrong.want) > wrong.bound > 0
+
+
+def test_a_wrong_cell_passes_nmse(cache: ReferenceCache) -> None:
+    """Which is why the per-element bound exists."""
+    assert verdict(cache, "wrong_cell").nmse < 5e-4
+
+
+def test_a_kernel_compiled_for_one_n_is_proved_on_that_n(cache: ReferenceCache) -> None:
+    found = verdict(cache, "shape_in_source", problem=Problem("Q4_1", 200, 64, 8))
+    assert found.right
+    assert (8, 200, 64) in found.shapes
+
+
+def test_shapes_that_never_reach_a_whole_tile_prove_nothing(cache: ReferenceCache) -> None:
+    kernel = FakeKernel(rule=lambda tile, problem: problem.n < tile.tile_n or problem.n == PROBLEM.n)
+    runtime = FakeRuntime(kernel.programs())
+    found = prove(runtime, kernel, FakeTile(tile_n=2048), PROBLEM, cache=cache)
+    assert (found.right, found.failed) == (False, "reached")
+
+
+def test_refused_shapes_are_reported(cache: ReferenceCache) -> None:
+    kernel = FakeKernel(rule=lambda tile, problem: problem.n % 2 == 0)
+    found = prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, cache=cache)
+    assert found.right
+    assert "outside the tile's rules" in found.detail
+    assert all(n % 2 == 0 for _, n, _ in found.shapes)
+
+
+def test_a_tile_that_breaks_a_rule_on_the_problem_is_refused(cache: ReferenceCache) -> None:
+    kernel = FakeKernel(rule=lambda tile, problem: False)
+    with pytest.raises(InvalidTile, match="the fake's rule") as raised:
+        prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, cache=cache)
+    assert not isinstance(raised.value, DoesNotFit)
+
+
+def test_an_unknown_level_is_an_error(cache: ReferenceCache) -> None:
+    kernel = FakeKernel()
+    with pytest.raises(UnusableInput, match="deeper"):
+        prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, "deeper", cache=cache)
+
+
+def test_an_operand_type_without_a_bound_is_an_error(cache: ReferenceCache) -> None:
+    kernel = FakeKernel("q8_1")
+    with pytest.raises(UnusableInput, match="q8_1"):
+        prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, cache=cache)
+
+
+def test_a_proof_past_its_deadline_is_a_timeout(cache: ReferenceCache) -> None:
+    kernel = FakeKernel()
+    ticks = iter(range(100))
+    with pytest.raises(Timeout, match="deadline"):
+        prove(
+            FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, deadline=3.0, cache=cache,
+            clock=lambda: float(next(ticks)),
+        )  # fmt: skip
+
+
+def test_real_weights_are_proved_beside_drawn_ones(cache: ReferenceCache) -> None:
+    import numpy as np
+
+    from warptile import formats
+    from warptile.proof.weights import random_blocks
+
+    fmt = formats.by_name("Q4_1")
+    blocks = random_blocks(fmt, 20 * 24, np.random.default_rng(5)).reshape(20, -1)
+    kernel = FakeKernel()
+    found = prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, blocks=blocks, cache=cache)
+    assert found.right
+    assert any(n == 20 and k == 768 for _, n, k in found.shapes)
+    with pytest.raises(UnusableInput, match="real weights"):
+        prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, blocks=blocks[:, :-1], cache=cache)
+
+
+def test_full_takes_every_combination(cache: ReferenceCache) -> None:
+    kernel = FakeKernel()
+    problem = Problem("Q4_1", 40, 64, 9)
+    found = prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), problem, "full", cache=cache)
+    assert found.right
+    reached = set(found.shapes)
+    for m in (3, 4, 5, 7, 8, 9):
+        for n in (7, 8, 9, 15, 16, 17):
+            for k in (32, 64, 96):
+                assert (m, n, k) in reached
+    assert (9, 40, 64) in reached

@@ -1,0 +1,64 @@
+"""Two tuners on one card would time each other: the second is told who holds it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from warptile.contracts import UnusableInput
+from warptile.places import Places
+from warptile.runtimes.entry import DeviceEntry
+from warptile.runtimes.lock import DeviceLock, lock_name
+
+CARD = DeviceEntry("vulkan:1", "Card X (RADV)", "radv", "discrete", "vulkan")
+
+_HOLD = """
+import sys
+from warptile.places import Places
+from warptile.runtimes.entry import DeviceEntry
+from warptile.runtimes.lock import DeviceLock
+DeviceLock(DeviceEntry("vulkan:1", "Card X (RADV)", "radv", "discrete", "vulkan"), Places.under(sys.argv[1])).acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_process_is_refused_with_the_first_ones_id_until_it_dies(tmp_path: os.PathLike[str]) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _HOLD, str(tmp_path)]
+    lock = DeviceLock(CARD, Places.under(os.fspath(tmp_path)))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(UnusableInput, match=rf"vulkan:1 \(Card X \(RADV\)\) is in use by process {holder.pid}$"):
+            lock.acquire()
+        holder.kill()
+        holder.wait()
+        with lock:
+            assert lock.path.read_text().split() == [str(os.getpid())]
+
+
+def test_a_released_lock_can_be_taken_again(places: Places) -> None:
+    first, second = DeviceLock(CARD, places), DeviceLock(CARD, places)
+    with first, pytest.raises(UnusableInput, match=str(os.getpid())):
+        second.acquire()
+    with second:
+        pass
+
+
+def test_all_software_devices_of_a_host_share_one_lock_and_cards_do_not() -> None:
+    software = [DeviceEntry(f"vulkan:{i}", f"llvmpipe {i}", "", "software", "vulkan") for i in range(2)]
+    assert {lock_name(entry) for entry in software} == {"software"}
+    other = DeviceEntry("vulkan:2", CARD.name, "radv", "discrete", "vulkan")
+    assert lock_name(CARD) == "card-x-radv-1" != lock_name(other)
+
+
+def test_a_state_folder_that_cannot_hold_the_lock_is_one_line(places: Places) -> None:
+    blocked = places.state / "a file"
+    blocked.parent.mkdir(parents=True, exist_ok=True)
+    blocked.write_text("")
+    with pytest.raises(UnusableInput, match="cannot be written"):
+        DeviceLock(CARD, Places(places.cache, blocked)).acquire()
