@@ -197,11 +197,10 @@ def test_several_ms_are_tuned_and_the_output_row_is_shared(tmp_path: Path) -> No
 
 
 def test_a_matmul_without_a_kernel_is_listed_and_left_out(tmp_path: Path) -> None:
-    rows = (*WORKLOAD.rows, WorkloadRow("Q4_K", 1, 256, "linear", ("narrow",), 1))
-    kernel = FakeKernel()
-    kernel.broken_rules = lambda tile, problem, limits: [] if problem.n > 1 else ["n > 1"]  # type: ignore
-    result = run(FakeStand(), tmp_path, workload=dataclasses.replace(WORKLOAD, rows=rows), kernel=kernel)
-    assert [p.text() for p, _ in result.unserved] == ["Q4_K n=1 k=256 m=128"]
+    rows = (*WORKLOAD.rows, WorkloadRow("Q4_K", 0, 256, "linear", ("narrow",), 1))
+    result = run(FakeStand(), tmp_path, workload=dataclasses.replace(WORKLOAD, rows=rows))
+    assert [p.text() for p, _ in result.unserved] == ["Q4_K n=0 k=256 m=128"]
+    assert "width <= n" in result.unserved[0][1]
     assert result.sums[0].missing == 1
 
 

@@ -73,7 +73,6 @@ def tune_on(
         [p for problems in passes.values() for p in problems],
         limits,
         usable,
-        search.rank,
         lambda name: formats.by_name(name).layout.name,
     )
     walk = Walk(stand, notes, groups, limits, PROOF_VERSION, budget, search.neighbours, progress, seed)

@@ -6,24 +6,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from warptile.contracts import Kernel, Limits, Price, Problem, Tile
+from warptile.search import rank_all
 from warptile.tuning.result import bare
 
 
-class Candidate(Protocol):
-    """A valid tile and its price on one problem."""
-
-    @property
-    def kernel(self) -> str: ...
-    @property
-    def tile(self) -> Tile: ...
-    @property
-    def price(self) -> Price: ...
-
-
-Rank = Callable[[Problem, Limits, Sequence[Kernel]], Sequence[Candidate]]
 Neighbours = Callable[[Kernel, Tile, Problem, Limits], Iterable[Tile]]
 
 
@@ -60,7 +48,7 @@ class Group:
 
 
 def group_problems(
-    problems: Iterable[Problem], limits: Limits, kernels: Sequence[Kernel], rank: Rank, layout_of: Callable[[str], str]
+    problems: Iterable[Problem], limits: Limits, kernels: Sequence[Kernel], layout_of: Callable[[str], str]
 ) -> tuple[list[Group], list[tuple[Problem, str]]]:
     """Groups, and the problems no kernel has a valid tile for, each with the reason."""
     named = {kernel.name: kernel for kernel in kernels}
@@ -71,13 +59,14 @@ def group_problems(
     sorted_in: dict[tuple[str, int], list[Problem]] = defaultdict(list)
     prices: dict[tuple[str, int], dict[str, tuple[Kernel, Tile, dict[Problem, Price]]]] = defaultdict(dict)
     for problem in counts:
-        candidates = rank(problem, limits, kernels)
-        if not candidates:
-            unserved.append((problem, "no kernel here has a valid tile for it"))
+        ranking = rank_all(problem, limits, kernels)
+        if not ranking.candidates:
+            rules = ", ".join(f"{kernel}: {rule}" for kernel, rule in list(ranking.rejected)[:2])
+            unserved.append((problem, f"no valid tile ({rules})" if rules else "no kernel here has a tile for it"))
             continue
         key = (problem.format, problem.m)
         sorted_in[key].append(problem)
-        for candidate in candidates:
+        for candidate in ranking.candidates:
             slot = prices[key].setdefault(candidate.tile.text(), (named[candidate.kernel], candidate.tile, {}))
             slot[2][problem] = candidate.price
     groups = []

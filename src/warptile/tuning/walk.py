@@ -72,6 +72,8 @@ class Walk:
         self._proved: dict[str, Proof] = {}
         self._calibration = Calibration()
         self.standings = {p: self._standing(group, p) for group in groups for p in group.problems}
+        for group in groups:
+            group.taken.update(t for t, offer in group.offers.items() if self._screened_everywhere(offer))
 
     def _standing(self, group: Group, problem: Problem) -> Standing:
         stock = group.stock.get(problem)
@@ -79,18 +81,13 @@ class Walk:
         standing = Standing(group, stock, note, self.notes.recall.screened(problem, self.notes.source_of))
         if standing.seconds:
             standing.reuse = "resumed"
-            group.taken.update(standing.seconds)
-        served = self.notes.table.lookup(
-            problem, group.layout, self._proof_version, lambda text: self._artefact(text, problem)
-        )
+        served = self.notes.table.lookup(problem, group.layout, self._proof_version)
         if served is not None and served.point.m == problem.m:
             standing.kept, standing.kept_why = served.point, served.why
         return standing
 
-    def _artefact(self, text: str, problem: Problem) -> str:
-        """The artefact the journal knows for a tile's present source; "" where it is new."""
-        proof = self.notes.recall.proof(self.notes.source_of(text, problem), [problem.k])
-        return proof.artefact if proof is not None else ""
+    def _screened_everywhere(self, offer: Offer) -> bool:
+        return all(offer.text in self.standings[problem].seconds for problem in offer.prices)
 
     def settled(self, problem: Problem) -> bool:
         """Whether the table holds a valid winner for exactly this problem."""
@@ -130,8 +127,7 @@ class Walk:
                     self.notes.reject(text, problem, error.outcome, str(error))
                 return False
             self.notes.proof(text, problems[0], ks, known)
-        for _ in problems:
-            self._proved[source] = known
+        self._proved[source] = known
         return known.verdict.right
 
     def _ids(self, problem: Problem, tiles: Sequence[str]) -> dict[str, int]:
@@ -196,8 +192,8 @@ class Walk:
         held += [
             t for t in (standing.stock, standing.kept.tile if standing.kept else None) if t and t not in standing.seconds
         ]
-        arms = list(dict.fromkeys([*held, *new]))
-        if not (set(arms) - set(standing.seconds)):
+        arms = list(dict.fromkeys([*held, *(t for t in new if t not in standing.seconds)]))
+        if all(t in standing.seconds for t in arms):
             return False
         self._measure(problem, arms)
         after = standing.best
@@ -287,11 +283,18 @@ class Walk:
             return None
         if race.high <= 1:
             self.said.append(f"{problem.text()}: the table's {kept.tile} is no longer faster; it is searched anew")
-            standing.kept = None
+            self._distrust(problem)
             return None
         held = "still faster" if race.low > 1 else "this short race alone does not decide"
         reason = f"proved again; {race.ratio:.2f}x [{race.low:.2f}, {race.high:.2f}] in {race.rounds} rounds, {held}"
         return _row_of(problem, kept, standing, race, reason)
+
+    def _distrust(self, problem: Problem) -> None:
+        """Forget what table and journal said of a problem's speeds: the device shows others now."""
+        standing = self.standings[problem]
+        standing.kept, standing.reuse = None, "new"
+        standing.seconds.clear()
+        standing.group.taken.difference_update(t for t, o in standing.group.offers.items() if problem in o.prices)
 
     def conclude(self, problem: Problem, remaining: int) -> TuneRow | None:
         """Race the best tile against the stock and keep the winner; None where nothing was measured.
