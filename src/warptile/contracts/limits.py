@@ -62,5 +62,8 @@ class Limits:
     live: bool = False
 
     def has(self, feature: str) -> bool:
-        """Whether a feature is present: fp16, int8, int_dot, coopmat, subgroup_arithmetic, storage16, storage8."""
+        """Whether a feature is present.
+
+        fp16, int8, int64, int_dot, coopmat, subgroup_arithmetic, subgroup_shuffle, storage16, storage8.
+        """
         return feature in self.features

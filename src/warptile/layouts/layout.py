@@ -13,6 +13,7 @@ from warptile.contracts.errors import UnusableInput
 from warptile.layouts.codes import CHUNK
 from warptile.layouts.fields import F32, U8, Fields, Plane
 from warptile.layouts.scales import Scales
+from warptile.layouts.wide import load_chunks, wide_reads
 
 _HELPERS = {
     "plane_u16(": """\
@@ -134,10 +135,12 @@ class Layout:
         """Scales a chunk of 32 elements needs: 2 where a group is 16 elements, else 1."""
         return max(1, CHUNK // self.scales.group)
 
-    def glsl(self) -> str:
-        """The decoder: `struct Chunk`, `load_chunk`, `codes4` (codes, one a byte) and `decode4`.
+    def glsl(self, rows: int = 1) -> str:
+        """The decoder: `struct Chunk`, `load_chunk`, `codes4` (codes, one a byte), `decode4` and `load_chunks`.
 
-        Reads `W[]` at `P.plane[i]`; i of `decode4` is meant to be constant after unrolling.
+        Reads `W[]` at `P.plane[i]`; i of `decode4` is meant to be constant after unrolling. `load_chunks(row, chunk,
+        rows, c)` fills the chunks of `rows` (1, 2 or 4) neighbouring rows from as few loads as one row would take;
+        row and the slice's rows must be multiples of it. With rows > 1, `load_chunk` serves `load_chunks` alone.
         """
         kind = "vec2" if self.groups_per_chunk == 2 else "float"
         affine = self.codebook is None or len(self.codebook.values) == 2
@@ -171,7 +174,7 @@ ivec4 bytes4(uint w) {{
     return {code} * c.d{at}{minus};
 }}
 """
-        return _with_helpers(text)
+        return wide_reads(text, rows) if rows > 1 else _with_helpers(text) + load_chunks(1)
 
 
 def _with_helpers(text: str) -> str:

@@ -6,7 +6,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -124,8 +123,8 @@ class ReferenceCache:
 def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
     """Draw x[m, k] and w[n, k] and compute their reference, 64 weight rows at a time.
 
-    Exact cases: x is small integers, thinned until sum_k |x| A of every element is at most 2^24 (fp16 accumulators:
-    2^11) granules of 1/4, so that every partial sum in any order is representable.
+    Exact cases: x is integers -3..3; where sum_k |x| A would pass 2^24 (fp16 accumulators: 2^11) granules of 1/4
+    it is -1..1, and 0 but for a random choice, so that every partial sum in any order is representable.
     """
     if blocks is None:
         draw = exact_blocks if wanted.kind == "exact" else random_blocks
@@ -159,22 +158,24 @@ def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | ND
     largest = np.zeros(k)
     for start in range(0, len(blocks), ROWS_AT_ONCE):
         largest = np.maximum(largest, _decode(wanted, blocks[start : start + ROWS_AT_ONCE])[1].max(axis=0))
-    density = 1.0
-    while True:
-        drawn = _rows(m, partial(_integers, k=k, density=density), wanted.seed, 2)
-        if float((np.abs(drawn).astype(np.float64) @ largest).max(initial=0.0)) <= limit:
-            return _as(drawn, dtype)
-        density /= 2
+    drawn = _rows(m, lambda rng, rows: rng.integers(-3, 4, (rows, k)).astype(np.float32), wanted.seed, 2)
+    if float((np.abs(drawn).astype(np.float64) @ largest).max(initial=0.0)) > limit:
+        drawn = _thinned(np.sign(drawn), largest, limit, wanted.seed)
+    return _as(drawn, dtype)
+
+
+def _thinned(x: NDArray[np.float32], largest: F64, limit: float, seed: int) -> NDArray[np.float32]:
+    """x[m, k] with all but the first few elements of a random order set to 0: those with sum |x| * largest <= limit."""
+    order = np.argsort(_rows(len(x), lambda rng, rows: rng.random((rows, x.shape[1])), seed, 3), axis=1)
+    sizes = np.take_along_axis(np.abs(x).astype(np.float64) * largest, order, axis=1)
+    kept = np.empty(x.shape, bool)
+    np.put_along_axis(kept, order, np.cumsum(sizes, axis=1) <= limit, axis=1)
+    return np.where(kept, x, np.float32(0))
 
 
 def _as(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.float32] | NDArray[np.float16]:
     stored: NDArray[np.float32] | NDArray[np.float16] = x.astype(dtype)
     return stored
-
-
-def _integers(rng: np.random.Generator, rows: int, *, k: int, density: float) -> NDArray[np.float32]:
-    """Integers -3..3, f32[rows, k], a share `density` of them drawn and the others 0."""
-    return (rng.integers(-3, 4, (rows, k)) * (rng.random((rows, k)) < density)).astype(np.float32)
 
 
 def _rows(n: int, draw: Callable[[np.random.Generator, int], Any], seed: int, stream: int) -> Any:

@@ -15,8 +15,12 @@ from warptile.proof.checks import Finding, finite, guards_intact, launched, unch
 
 Real = NDArray[np.float32] | NDArray[np.float16]
 
-POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7E5A, 0xFEC3)}
-"""Bit patterns of NaNs, two a type: an element left alone shows the first in one run and the second in the other."""
+POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7D5A, 0xFEC3)}
+"""Bit patterns of NaNs, two a type: an element left alone shows the first in one run and the second in the other.
+
+The first is a signalling NaN: what is computed from it is quiet, so a kernel that adds to y is told from one that
+leaves it alone.
+"""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from warptile.contracts import UnusableInput
@@ -60,24 +60,45 @@ def plan(
     if level not in LEVELS:
         raise UnusableInput(f"proof level {level!r} is not known; levels are {', '.join(LEVELS)}")
     step_m, step_n, step_k = (max(1, step) for step in boundaries)
-    ms, ns = _axis(step_m, shape.m), _axis(step_n, shape.n)
+    along_m = _Axis.of(step_m, shape.m, lambda m: valid(Shape(m, shape.n, shape.k)))
+    along_n = _Axis.of(step_n, shape.n, lambda n: valid(Shape(shape.m, n, shape.k)))
     ks = _reduction(step_k, shape.k, block_size)
+    second = ks[min(1, len(ks) - 1)]
     if level == "full":
-        wanted = [Shape(m, n, k) for m, n, k in itertools.product(ms, ns, ks)]
-        wanted += [Shape(m, n, k, 2) for m, n, k in itertools.product(ms[-2:], ns[-2:], (ks[0], shape.k))]
+        wanted = [Shape(*s) for s in itertools.product(along_m.values, along_n.values, ks)]
+        sliced = itertools.product(along_m.values[-2:], along_n.values[-3:], (second, shape.k))
     else:
-        wanted = _quick(step_m, step_n, ms, ns, ks, shape)
+        wanted = _quick(along_m, along_n, ks, shape.k)
+        sliced = itertools.product((along_m.own,), (2 * step_n, 2 * step_n + 1), (second,))
+    wanted += [Shape(m, n, k, 2) for m, n, k in sliced]
     if own or (level == "full" and shape.macs <= FULL_MACS):
         wanted.append(shape)
     return _divided(level, wanted, valid)
 
 
-def _axis(step: int, own: int) -> list[int]:
-    """Sizes along m or n, ascending."""
-    values = {1, own if own <= 2 * step else 2 * step + own % step}
-    for multiple in (step, 2 * step):
-        values.update(v for v in (multiple - 1, multiple, multiple + 1) if v >= 1)
-    return sorted(values)
+@dataclass(frozen=True)
+class _Axis:
+    """Sizes along m or n: the step, a size just below and above it, the problem's own remainder, and all, ascending."""
+
+    at: int
+    below: int
+    above: int
+    own: int
+    values: tuple[int, ...]
+
+    @staticmethod
+    def of(step: int, own: int, valid: Callable[[int], bool]) -> _Axis:
+        """Where the rules refuse a step -1 or +1 (loads of several rows), the nearest of 2, 4, 8, 16 away joins it."""
+
+        def near(size: int, sign: int) -> int:
+            sizes = [size + sign * d for d in (1, 2, 4, 8, 16) if size + sign * d >= 1]
+            return next((s for s in sizes if valid(s)), sizes[0] if sizes else 1)
+
+        remainder = own if own <= 2 * step else 2 * step + own % step
+        values = {1, remainder}
+        for size in (step, 2 * step):
+            values |= {size, near(size, -1), near(size, 1), max(1, size - 1), size + 1}
+        return _Axis(step, near(step, -1), near(step, 1), remainder, tuple(sorted(values)))
 
 
 def _reduction(step: int, own: int, block: int) -> list[int]:
@@ -87,32 +108,31 @@ def _reduction(step: int, own: int, block: int) -> list[int]:
     return sorted(v for v in values if v >= block)
 
 
-def _quick(step_m: int, step_n: int, ms: list[int], ns: list[int], ks: list[int], shape: Shape) -> list[Shape]:
+def _quick(along_m: _Axis, along_n: _Axis, ks: list[int], own_k: int) -> list[Shape]:
     """Corners first, then one shape for every value no earlier shape has."""
-    own_m = shape.m if shape.m <= 2 * step_m else 2 * step_m + shape.m % step_m
-    own_n = shape.n if shape.n <= 2 * step_n else 2 * step_n + shape.n % step_n
     found = [
-        Shape(own_m, own_n, shape.k),
-        Shape(step_m, step_n, shape.k),
-        Shape(step_m + 1, step_n + 1, shape.k),
-        Shape(max(1, step_m - 1), max(1, step_n - 1), ks[0]),
+        Shape(along_m.own, along_n.own, own_k),
+        Shape(along_m.at, along_n.at, own_k),
+        Shape(along_m.above, along_n.above, own_k),
+        Shape(along_m.below, along_n.below, ks[0]),
     ]
-    rest = [
-        [v for v in axis if all(getattr(s, name) != v for s in found)]
-        for axis, name in ((ms, "m"), (ns, "n"), (ks, "k"))
-    ]
+    axes: list[tuple[str, Sequence[int]]] = [("m", along_m.values), ("n", along_n.values), ("k", ks)]
+    rest = [[v for v in values if all(getattr(s, name) != v for s in found)] for name, values in axes]
     for index in range(max(len(left) for left in rest)):
-        m, n, k = (
-            left[index] if index < len(left) else axis[-1 - index % len(axis)]
-            for left, axis in zip(rest, (ms, ns, ks), strict=True)
+        found.append(
+            Shape(
+                *(
+                    left[index] if index < len(left) else values[-1 - index % len(values)]
+                    for left, (_, values) in zip(rest, axes, strict=True)
+                )
+            )
         )
-        found.append(Shape(m, n, k))
-    return [*found, Shape(own_m, 2 * step_n + 1, ks[min(1, len(ks) - 1)], 2)]
+    return found
 
 
 def _divided(level: str, wanted: Iterable[Shape], valid: Callable[[Shape], bool]) -> ProofPlan:
     unique = list(dict.fromkeys(wanted))
     allowed = [s for s in unique if valid(s)]
     refused = tuple(s for s in unique if s not in set(allowed))
-    exact = allowed if level == "full" else [s for i, s in enumerate(allowed) if i in (0, 2, 3) or s.slices > 1]
+    exact = allowed if level == "full" else [s for s in allowed if s in unique[:4] or s.slices > 1]
     return ProofPlan(tuple(allowed), tuple(exact), refused)

@@ -78,6 +78,11 @@ _NAMES = {
     "memory_model": "vulkanMemoryModel",
 }
 
+_SUBGROUP_OPERATIONS = {
+    "subgroup_arithmetic": vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT,
+    "subgroup_shuffle": vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT,
+}
+
 
 @dataclass(frozen=True)
 class Features:
@@ -119,19 +124,19 @@ def supported(device: PhysicalDevice) -> Features:
     plain = vk.vkGetPhysicalDeviceFeatures(device.handle)
     on |= {field for field in CORE_FIELDS if getattr(plain, field)}
     names = {name for name, field in _NAMES.items() if field in on}
-    if _subgroup_arithmetic(device):
-        names.add("subgroup_arithmetic")
+    names |= _subgroup_operations(device)
     if "int_dot" in names and _int_dot_accelerated(device):
         names.add("int_dot_accelerated")
     return Features(frozenset(on), frozenset(names), tuple(extensions))
 
 
-def _subgroup_arithmetic(device: PhysicalDevice) -> bool:
+def _subgroup_operations(device: PhysicalDevice) -> set[str]:
     if device.api < (1, 1):
-        return False
+        return set()
     info = properties2(device.handle, vk.VkPhysicalDeviceSubgroupProperties())
-    needed = vk.VK_SUBGROUP_FEATURE_ARITHMETIC_BIT
-    return bool(info.supportedOperations & needed and info.supportedStages & vk.VK_SHADER_STAGE_COMPUTE_BIT)
+    if not info.supportedStages & vk.VK_SHADER_STAGE_COMPUTE_BIT:
+        return set()
+    return {name for name, bit in _SUBGROUP_OPERATIONS.items() if info.supportedOperations & bit}
 
 
 def _int_dot_accelerated(device: PhysicalDevice) -> bool:

@@ -1,0 +1,96 @@
+"""The bound holds for what a device may do, and is tight enough to see one wrong code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warptile import formats
+from warptile.contracts import Arithmetic, UnusableInput
+from warptile.proof.bounds import activation_error, element_bound, gamma, weight_error
+from warptile.proof.references import Wanted, build
+
+FP32 = Arithmetic("fp32", "fp32", "fp32", 1)
+
+
+def test_gamma_is_highams() -> None:
+    assert gamma(3, 2.0**-24) == pytest.approx(3 * 2.0**-24 / (1 - 3 * 2.0**-24), rel=1e-15)
+    with pytest.raises(UnusableInput, match="unbounded"):
+        gamma(2048, 2.0**-11)
+
+
+def test_one_product_worked_by_hand() -> None:
+    """x = 3, w = 2 made of terms 6 and 4 (A = 10): decode 2 gamma_2 A |x|, two roundings, the store, the reference."""
+    u = 2.0**-24
+    e_w = 2 * gamma(2, u) * 10
+    near = 3 * (2 + e_w)
+    computed = near - 6 + gamma(2, u) * near + 2 * 2.0**-126
+    by_hand = computed + u * (6 + computed) + gamma(1, 2.0**-53) * 6
+    w_error = weight_error(np.array([[2.0]]), np.array([[10.0]]), "fp32")
+    perturbed = 3 * (2 + w_error)
+    bound = element_bound(np.array([[6.0]]), np.array([[6.0]]), perturbed, FP32, k=1)
+    assert bound[0, 0] == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_decode_error_is_relative_to_the_terms_where_they_cancel() -> None:
+    """w = 1000.5 - 1000 in fp32 arithmetic may be off by an ulp of 1000, far more than any multiple of u * 0.5."""
+    error = weight_error(np.array([0.5]), np.array([2000.5]), "fp32")[0]
+    assert error > np.spacing(np.float32(1000))
+    assert weight_error(np.array([0.5]), np.array([0.5]), "fp32")[0] < 1e-6
+
+
+def test_conversion_to_fp16_covers_either_direction_and_subnormals() -> None:
+    values = np.concatenate([np.linspace(1, 2, 5001), np.linspace(0, 2.0**-13, 5001)])
+    down = np.nextafter(values.astype(np.float16), np.float16(0)).astype(np.float64)
+    truncated = np.where(values.astype(np.float16).astype(np.float64) > values, down, values.astype(np.float16))
+    assert (np.abs(truncated - values) <= activation_error(values, "fp16", "fp32")).all()
+    assert (activation_error(values, "fp16", "fp16") == 0).all()
+
+
+def _sequential(x: np.ndarray, w: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """fp32 accumulation in the given order, every product and sum rounded."""
+    total = np.zeros((len(x), len(w)), np.float32)
+    for k in order:
+        total += x[:, k, None] * w[None, :, k]
+    return total
+
+
+@pytest.mark.parametrize("kind", ["fp32", "fp16"])
+@pytest.mark.parametrize("name", ["Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K"])
+def test_the_bound_holds_in_any_order_and_rounding_of_operands(name: str, kind: str) -> None:
+    k = 512
+    fmt = formats.by_name(name)
+    case = build(Wanted(fmt, k, "random", 3, "fp32", kind, kind, "fp32"), 6, 8)
+    w = fmt.decode(case.blocks.reshape(-1, fmt.block_bytes)).reshape(len(case.blocks), k)
+    x = case.x
+    if kind == "fp16":
+        x, w = _towards_zero(x), _towards_zero(w)
+    arithmetic = Arithmetic(kind, kind, "fp32", k)
+    bound = element_bound(case.want, case.magnitude, case.perturbed, arithmetic, k)
+    largest_first = np.argsort(-np.abs(x).sum(axis=0))
+    for order in (np.arange(k), largest_first, largest_first[::-1]):
+        assert (np.abs(_sequential(x, w, order) - case.want) <= bound).all()
+
+
+def _towards_zero(values: np.ndarray) -> np.ndarray:
+    half = values.astype(np.float16)
+    over = np.abs(half.astype(np.float64)) > np.abs(values.astype(np.float64))
+    return np.where(over, np.nextafter(half, np.float16(0)), half).astype(np.float32)
+
+
+def test_one_wrong_code_in_fp32_exceeds_the_bound() -> None:
+    """k = 576, as SmolLM2's: a code off by one moves most elements by more than their bound."""
+    fmt, k = formats.by_name("Q4_0"), 576
+    case = build(Wanted(fmt, k, "random", 0, "fp32", "fp32", "fp32", "fp32"), 16, 64)
+    d = np.abs(fmt.split(case.blocks.reshape(-1, fmt.block_bytes)).scales["d"].view("<f2").astype(np.float64))
+    bound = element_bound(case.want, case.magnitude, case.perturbed, Arithmetic("fp32", "fp32", "fp32", k), k)
+    shift = np.abs(case.x[:, :1].astype(np.float64)) * np.median(d)
+    assert (shift > bound).mean() > 0.9
+
+
+def test_unknown_arithmetic_has_no_bound() -> None:
+    one = np.ones((1, 1))
+    with pytest.raises(UnusableInput, match="int32"):
+        element_bound(one, one, one, Arithmetic("q8_0", "q8_0", "int32", 1), 1)
+    with pytest.raises(UnusableInput, match="bf16"):
+        weight_error(one, one, "bf16")

@@ -1,0 +1,77 @@
+"""References are right, shared between tiles, and bounded."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from warptile import formats
+from warptile.contracts import UnusableInput
+from warptile.layouts import unpack
+from warptile.proof.references import ReferenceCache, Wanted
+
+FMT = formats.by_name("Q5_0")
+RANDOM = Wanted(FMT, 96, "random", 7, "fp32", "fp32", "fp32", "fp32")
+
+
+def weights(blocks: np.ndarray) -> np.ndarray:
+    return FMT.decode(blocks.reshape(-1, FMT.block_bytes)).reshape(len(blocks), -1).astype(np.float64)
+
+
+def test_want_is_the_float64_product_of_the_decoded_weights() -> None:
+    case = ReferenceCache().case(RANDOM, 5, 130)
+    expected = np.einsum("ik,jk->ij", case.x.astype(np.float64), weights(case.blocks))
+    assert case.want.shape == (5, 130)
+    np.testing.assert_allclose(case.want, expected, rtol=0, atol=96 * 2.0**-52 * case.magnitude.max())
+    assert (case.magnitude >= np.abs(case.want) * (1 - 1e-12)).all()
+    assert (case.perturbed > case.magnitude).all()
+
+
+def test_a_larger_case_starts_with_the_smaller_one() -> None:
+    cache = ReferenceCache()
+    small = cache.case(RANDOM, 3, 10)
+    large = cache.case(RANDOM, 100, 200)
+    assert (large.x[:3] == small.x).all()
+    assert (large.blocks[:10] == small.blocks).all()
+    again = cache.case(RANDOM, 3, 10)
+    assert np.shares_memory(again.want, large.want), "a smaller shape must not compute a reference of its own"
+
+
+def test_seeds_differ() -> None:
+    cache = ReferenceCache()
+    other = cache.case(dataclasses.replace(RANDOM, seed=8), 3, 10)
+    assert (other.blocks != cache.case(RANDOM, 3, 10).blocks).any()
+
+
+def test_the_cache_stays_within_its_bytes() -> None:
+    cache = ReferenceCache(max_bytes=600_000)
+    for k in range(32, 32 * 40, 32):
+        wanted = dataclasses.replace(RANDOM, k=k)
+        cache.packed(wanted, cache.case(wanted, 64, 64), 1)
+        assert cache.nbytes <= 600_000
+
+
+def test_packed_weights_are_the_blocks_in_as_many_slices_as_asked() -> None:
+    cache = ReferenceCache()
+    case = cache.case(RANDOM, 1, 33)
+    packed = cache.packed(RANDOM, case, 2)
+    assert len(packed.slices) >= 2
+    assert (unpack(packed) == case.blocks).all()
+    assert cache.packed(RANDOM, case, 2) is packed
+
+
+@pytest.mark.parametrize(("accumulator", "bits"), [("fp32", 24), ("fp16", 11)])
+def test_every_partial_sum_of_an_exact_case_is_representable(accumulator: str, bits: int) -> None:
+    wanted = Wanted(formats.by_name("Q6_K"), 2048, "exact", 1, "fp32", "fp16", "fp16", accumulator)
+    case = ReferenceCache().case(wanted, 40, 40)
+    assert (case.magnitude / 0.25 <= 2**bits).all()
+    assert (case.want / 0.25 == np.round(case.want / 0.25)).all()
+    assert (case.x != 0).any(axis=1).mean() > 0.9, "rows of zeros prove nothing"
+
+
+def test_real_weights_with_nan_are_refused() -> None:
+    blocks = np.full((4, FMT.row_bytes(96)), 0xFF, np.uint8)
+    with pytest.raises(UnusableInput, match="Inf or NaN"):
+        ReferenceCache().case(dataclasses.replace(RANDOM, kind="real"), 2, 4, blocks)
