@@ -105,10 +105,10 @@ def registers(limits: Limits, accumulators: int, operands: int, overhead: int = 
 
 
 def residency(limits: Limits, workgroup: int, shared_bytes: int, registers_per_thread: int) -> Residency:
-    """min(registers, shared memory, threads, workgroups) in threads a unit, each cut to whole workgroups of `workgroup`.
+    """Threads a unit holds: min(registers, shared memory, threads, workgroups), each cut to whole workgroups.
 
-    shared_bytes are a workgroup's. A limit the device does not state (0) does not take part; with none stated the
-    result is one workgroup, limited by "unknown". Software devices run one workgroup a host thread at a time.
+    workgroup: its threads; shared_bytes: a workgroup's. A limit the device does not state (0) does not take part; with
+    none stated the result is one workgroup, limited by "unknown". Software devices run one workgroup a host thread.
     """
     if limits.kind == "software":
         return Residency(workgroup, 1, "threads")

@@ -26,7 +26,7 @@ def neighbours(kernel: Kernel, tile: Tile, problem: Problem, limits: Limits) -> 
         for b in steps[two]
     ]
     for change in [*single, *double]:
-        changed = dataclasses.replace(tile, **change)  # type: ignore[arg-type]
+        changed = dataclasses.replace(tile, **change)
         if not kernel.broken_rules(changed, problem, limits):
             yield changed
 

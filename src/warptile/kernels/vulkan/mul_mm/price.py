@@ -25,7 +25,8 @@ def price(tile: MulMmTile, problem: Problem, limits: Limits, weight_bits: float)
     """Price of a valid tile. weight_bits: bits a weight occupies in the packed layout.
 
     A step stages (tile_n + tile_m) * tile_k elements, shared by all threads; each thread then reads its thread_n *
-    warp_iterations_n + thread_m * warp_iterations_m rows from shared memory and does accumulators * tile_k multiply-adds.
+    warp_iterations_n + thread_m * warp_iterations_m rows from shared memory and does accumulators * tile_k
+    multiply-adds.
     """
     grid_n, grid_m = ceil_div(problem.n, tile.tile_n), ceil_div(problem.m, tile.tile_m)
     steps = ceil_div(problem.k, tile.tile_k)
@@ -35,7 +36,8 @@ def price(tile: MulMmTile, problem: Problem, limits: Limits, weight_bits: float)
     held = registers(limits, tile.accumulators, operands)
     resident = residency(limits, tile.block_size, shared, held.count)
     fp16 = tile.shared == "fp16"
-    word = 0.5 if fp16 else 1.0
+    # A software device takes a pair of fp16 apart into two accesses.
+    word = 0.5 if fp16 and limits.kind == "gpu" else 1.0
 
     staged = (tile.tile_n + tile.tile_m) * tile.tile_k / tile.block_size
     decoded = tile.tile_n * tile.tile_k / tile.block_size

@@ -49,8 +49,7 @@ def arithmetic_rules(tile: MulMmTile) -> list[BrokenRule]:
     rule(
         warps == slots,
         "(tile_n / warp_n) * (tile_m / warp_m) = block_size / subgroup",
-        f"({t.tile_n} / {t.warp_n}) * ({t.tile_m} / {t.warp_m}) = {slots:g}, "
-        f"{t.block_size} / {t.subgroup} = {warps:g}",
+        f"({t.tile_n} / {t.warp_n}) * ({t.tile_m} / {t.warp_m}) = {slots:g}, {t.block_size} / {t.subgroup} = {warps:g}",
     )
     area, step = t.warp_n * t.warp_m, t.subgroup * t.thread_n * t.thread_m * t.warp_iterations_n
     rule(

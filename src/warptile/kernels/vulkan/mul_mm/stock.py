@@ -31,31 +31,33 @@ VENDOR_SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 SMALL_UP_TO, MEDIUM_UP_TO = 32, 64
 
 
-def llama_cpp_tiles(limits: Limits) -> dict[str, tuple[int, ...]]:
-    """llama.cpp's tuple of each size at this device's subgroup, valid or not."""
+def llama_cpp_tiles(limits: Limits) -> dict[str, MulMmTile]:
+    """llama.cpp's tile of each size at this device's subgroup, valid or not; shared fp16 where the device has it."""
     subgroup = limits.subgroup
     warp = min(max(subgroup, 8), 64)
-    tiles: dict[str, tuple[int, ...]] = {
-        "small": (max(subgroup, 32), 32, 32, 32, 8 if subgroup == 8 else 32, 32, 2, 2, 2, 1, max(subgroup, 8)),
-        "medium": (128, 64, 64, 32, warp, 32, 2, 4, 2, 1, warp),
-        "large": (128, 128, 128, 32, 2 * warp, 64, 2, 4, 4, 1, warp),
+    shared = "fp16" if limits.has("fp16") else "fp32"
+    tiles = {
+        "small": MulMmTile(
+            max(subgroup, 32), 32, 32, 32, 8 if subgroup == 8 else 32, 32, 2, 2, 2, 1, max(subgroup, 8), shared
+        ),
+        "medium": MulMmTile(128, 64, 64, 32, warp, 32, 2, 4, 2, 1, warp, shared),
+        "large": MulMmTile(128, 128, 128, 32, 2 * warp, 64, 2, 4, 4, 1, warp, shared),
     }
     if limits.vendor == "amd" and limits.subgroup_sizes == (64,):
-        tiles["medium"] = (256, 64, 64, 32, 16, 16, 2, 2, 2, 1, 16)
+        tiles["medium"] = MulMmTile(256, 64, 64, 32, 16, 16, 2, 2, 2, 1, 16, shared)
     return tiles
 
 
 def llama_cpp_tile(problem: Problem, limits: Limits) -> MulMmTile:
-    """The tile llama.cpp takes for this matmul, valid or not; shared fp16 where the device has it, as llama.cpp does.
+    """The tile llama.cpp takes for this matmul, valid or not.
 
-    Sizes whose shared bytes the device does not hold are left out, the larger ones first.
+    Sizes other than the small one are left out where the device does not hold their shared bytes.
     """
-    shared = "fp16" if limits.has("fp16") else "fp32"
     tiles = llama_cpp_tiles(limits)
     sizes = [
         size
         for size in VENDOR_SIZES.get(limits.vendor, SIZES)
-        if size == "small" or mul_mm_shared_bytes(*tiles[size][1:4], shared) <= limits.shared_bytes
+        if size == "small" or _shared_bytes(tiles[size]) <= limits.shared_bytes
     ] or ["small"]
     if problem.n <= SMALL_UP_TO or problem.m <= SMALL_UP_TO:
         size = sizes[0]
@@ -63,7 +65,7 @@ def llama_cpp_tile(problem: Problem, limits: Limits) -> MulMmTile:
         size = sizes[min(1, len(sizes) - 1)]
     else:
         size = sizes[-1]
-    return MulMmTile(*tiles[size], shared=shared)
+    return tiles[size]
 
 
 def stock(problem: Problem, limits: Limits, space: Iterable[MulMmTile]) -> MulMmTile | None:
@@ -80,6 +82,10 @@ def stock(problem: Problem, limits: Limits, space: Iterable[MulMmTile]) -> MulMm
         if valid:
             return min(valid, key=lambda tile: (_distance(tile, wanted), tile.numbers, tile.shared))
     return None
+
+
+def _shared_bytes(tile: MulMmTile) -> int:
+    return mul_mm_shared_bytes(tile.tile_n, tile.tile_m, tile.tile_k, tile.shared)
 
 
 def _same_block(tile: MulMmTile, limits: Limits) -> list[MulMmTile]:
