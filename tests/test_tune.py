@@ -38,7 +38,7 @@ def run(
         budget(stand, seconds),
         places(folder),
         progress,
-        explore=explore,
+        explore_on=explore,
         kernels=[kernel or FakeKernel()],  # type: ignore[list-item]
     )
 

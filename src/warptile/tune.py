@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from warptile import formats, search, workloads
+from warptile import formats, workloads
 from warptile.contracts import Kernel, Workload
 from warptile.journal import Journal, entries
 from warptile.kernels import for_runtime
@@ -14,13 +14,15 @@ from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
 from warptile.tables import Table
 from warptile.tuning.budget import Budget
+from warptile.tuning.conclude import conclude, recheck
+from warptile.tuning.explore import explore, next_group, open_group
 from warptile.tuning.notes import Notes
 from warptile.tuning.order import group_problems
 from warptile.tuning.recall import Recall
 from warptile.tuning.result import Interrupted, Progress, TuneResult
 from warptile.tuning.stand import Stand
+from warptile.tuning.state import State
 from warptile.tuning.summary import summary
-from warptile.tuning.walk import Walk
 
 
 def tune(
@@ -31,12 +33,12 @@ def tune(
     places: Places | None = None,
     progress: Progress | None = None,
     seed: int = 0,
-    explore: bool = False,
+    explore_on: bool = False,
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
 
     source: a GGUF model, a shape file or a shipped one's name. ms: numbers of tokens to tune for. budget: seconds.
-    explore: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
+    explore_on: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
     """
@@ -46,7 +48,7 @@ def tune(
     from warptile.tuning.worker_stand import WorkerStand
 
     with contextlib.closing(WorkerStand(device, kept)) as stand:
-        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore)
+        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on)
 
 
 def tune_on(
@@ -57,7 +59,7 @@ def tune_on(
     places: Places,
     progress: Progress | None = None,
     seed: int = 0,
-    explore: bool = False,
+    explore_on: bool = False,
     kernels: Sequence[Kernel] | None = None,
 ) -> TuneResult:
     """`tune` on an open stand, with `kernels` in place of all of its runtime's."""
@@ -75,24 +77,23 @@ def tune_on(
         usable,
         lambda name: formats.by_name(name).layout.name,
     )
-    walk = Walk(stand, notes, groups, limits, PROOF_VERSION, budget, search.neighbours, progress, seed)
-    walk.said += [warning.text() for warning in reading.warnings]
-    journal.append(entries.run("start", identity, source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds))
+    state = State(stand, notes, groups, limits, budget, progress, seed)
+    state.said += [warning.text() for warning in reading.warnings]
+    journal.append(
+        entries.run("start", identity, source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds)
+    )
     journal.append(entries.workload(workload, ms))
     try:
-        settled = [] if explore else [p for p in walk.standings if walk.settled(p)]
-        rows = {p: row for p in settled if (row := walk.recheck(p)) is not None}
-        searched = [g for g in groups if not set(g.problems) <= set(rows)]
-        for group in searched:
-            walk.open(group)
-        while (group := walk.next_group(searched)) is not None:
-            walk.explore(group)
-        waiting = [p for p in walk.standings if p not in rows]
-        for done, problem in enumerate(waiting):
-            if (row := walk.conclude(problem, len(waiting) - done)) is not None:
-                rows[problem] = row
+        for problem in [] if explore_on else state.settled():
+            recheck(state, problem)
+        for group in groups:
+            open_group(state, group)
+        while (chosen := next_group(state)) is not None:
+            explore(state, chosen)
+        for problem in state.waiting():
+            conclude(state, problem)
     except KeyboardInterrupt:
         journal.append(entries.run("interrupted", identity, tried=notes.tried))
         raise Interrupted(notes.tried, journal.path) from None
     journal.append(entries.run("end", identity, tried=notes.tried, rejected=notes.rejected, seconds=budget.spent()))
-    return summary(workload, passes, rows, unserved, walk, notes)
+    return summary(workload, passes, unserved, state)

@@ -11,7 +11,6 @@ from warptile.contracts import Kernel, Limits, Price, Problem, Tile
 from warptile.search import rank_all
 from warptile.tuning.result import bare
 
-
 Neighbours = Callable[[Kernel, Tile, Problem, Limits], Iterable[Tile]]
 
 

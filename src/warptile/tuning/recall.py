@@ -41,7 +41,9 @@ class Recall:
                 found = Proof(verdict, entry["artefact"], float(entry["compile_seconds"]))
                 self._proofs[entry["source"]].update({int(k): found for k in entry["ks"]})
         elif entry["kind"] == "race" and entry["stage"] == "screen":
-            measured = {a["tile"]: (a["source"], float(a["seconds"])) for a in entry["arms"] if a["seconds"] is not None}
+            measured = {
+                a["tile"]: (a["source"], float(a["seconds"])) for a in entry["arms"] if a["seconds"] is not None
+            }
             self._screenings[bare(from_json(Problem, entry["problem"]))].append(measured)
         elif entry["kind"] == "race":
             race = from_json(Race, entry["race"])
@@ -74,7 +76,7 @@ class Recall:
         return found
 
     def screened(self, problem: Problem, source_of: SourceOf) -> dict[str, float]:
-        """Tiles whose source has not changed since and their seconds, earlier screenings brought to the last one's scale.
+        """Tiles whose source has not changed since, and their seconds on the last screening's scale.
 
         A screening's tiles are comparable with each other only; two are joined through the tiles they share.
         """

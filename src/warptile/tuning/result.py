@@ -17,7 +17,9 @@ class Interrupted(KeyboardInterrupt):
     """The user stopped a tune. tried: candidates proved in it; journal: the file that holds everything measured."""
 
     def __init__(self, tried: int, journal: Path) -> None:
-        super().__init__(f"stopped: {tried} candidates of this run are in {journal}; the same command resumes from there")
+        super().__init__(
+            f"stopped: {tried} candidates of this run are in {journal}; the same command resumes from there"
+        )
         self.tried = tried
         self.journal = journal
 

@@ -6,23 +6,21 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from warptile.contracts import Problem, Workload
-from warptile.tuning.notes import Notes
 from warptile.tuning.result import TuneResult, TuneRow, bare, model_sum
-from warptile.tuning.walk import Walk
+from warptile.tuning.state import State
 
 
 def summary(
     workload: Workload,
     passes: Mapping[int, Sequence[Problem]],
-    rows: Mapping[Problem, TuneRow],
     unserved: Sequence[tuple[Problem, str]],
-    walk: Walk,
-    notes: Notes,
+    state: State,
 ) -> TuneResult:
     """The result. A row appears once for each m whose pass asks for it, with that pass's count and its share of it.
 
     share: count * seconds over the sum of them over the pass.
     """
+    rows, notes = state.rows, state.notes
     listed: list[TuneRow] = []
     for problems in passes.values():
         mine = [(p, rows[bare(p)]) for p in problems if bare(p) in rows]
@@ -31,15 +29,15 @@ def summary(
             dataclasses.replace(row, problem=p, share=p.count * row.seconds / total if total else 0.0)
             for p, row in mine
         ]
-    sums = [model_sum(m, problems, dict(rows)) for m, problems in passes.items()]
+    sums = [model_sum(m, problems, rows) for m, problems in passes.items()]
     known = {problem for problem, _ in unserved}
-    late = [(p, "the budget ended before it was measured") for p in walk.standings if p not in rows and p not in known]
+    late = [(p, "the budget ended before it was measured") for p in state.standings if p not in rows and p not in known]
     rechecked = bool(listed) and all(row.reuse == "rechecked" for row in listed)
     hints = []
     if rechecked:
         hints.append(f"warptile tune {workload.source} --explore    # search on from these winners")
     elif late:
-        hints.append(f"warptile tune {workload.source} --budget {2 * walk.budget.seconds:.0f}s    # it resumes")
+        hints.append(f"warptile tune {workload.source} --budget {2 * state.budget.seconds:.0f}s    # it resumes")
     else:
         hints.append(f"warptile tune {workload.source}    # re-checks these winners in seconds")
     hints += ["warptile table show    # what is served on this device", "warptile journal list    # what was tried"]
@@ -54,10 +52,10 @@ def summary(
         unsupported=workload.unsupported,
         table=notes.table.path,
         journal=notes.journal.path,
-        seconds=walk.budget.spent(),
+        seconds=state.budget.spent(),
         tried=notes.tried,
         rejected=notes.rejected,
         recalled=notes.recall.used,
-        notes=tuple(walk.said),
+        notes=tuple(state.said),
         hints=tuple(hints),
     )
