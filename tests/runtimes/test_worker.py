@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import worker_jobs as jobs
+from support import worker_jobs as jobs
 
 from warptile.contracts import (
     DeviceLost,
@@ -123,6 +123,13 @@ def test_a_worker_that_dies_in_a_job_is_device_lost_and_comes_back(worker: Worke
     assert worker.run(jobs.add, 1, 2) == 3
 
 
+def test_a_lost_device_costs_its_worker_too(worker: Worker) -> None:
+    first = worker.run(jobs.pid)
+    with pytest.raises(DeviceLost, match="the driver lost the device"):
+        worker.run(jobs.refuse, "lost")
+    assert worker.run(jobs.pid) != first
+
+
 def test_a_worker_that_died_between_jobs_is_replaced(worker: Worker) -> None:
     pid = worker.run(jobs.pid)
     os.kill(pid, signal.SIGKILL)
@@ -162,7 +169,7 @@ def test_an_unknown_device_is_one_line(places: Places) -> None:
 
 _PARENT = """
 import sys
-import worker_jobs as jobs
+from support import worker_jobs as jobs
 from warptile.places import Places
 from warptile.runtimes.worker import Worker
 worker = Worker(sys.argv[1], Places.under(sys.argv[2]))

@@ -26,8 +26,7 @@ def expand(data: U8, bits: int, width: int) -> U8:
     """
     n, per = len(data), 8 // bits
     if width == 1:
-        codes: U8 = np.take(_expansion(bits), data).view(np.uint8)
-        return codes.reshape(n, -1)
+        return _as_bytes(np.take(_expansion(bits), data), n)
     lane, run = _widest(width)
     flat = np.ascontiguousarray(data).reshape(-1).view(lane)
     runs = np.empty((data.size // width, per, width // run.itemsize), dtype=run)
@@ -35,8 +34,7 @@ def expand(data: U8, bits: int, width: int) -> U8:
         part = flat >> lane.type(bits * step)
         part &= _every_byte(lane, bits)
         runs[:, step] = part.view(run).reshape(len(runs), -1)
-    out: U8 = runs.reshape(-1).view(np.uint8)
-    return out.reshape(n, -1)
+    return _as_bytes(runs, n)
 
 
 def collapse(codes: U8, bits: int, width: int) -> U8:
@@ -46,7 +44,7 @@ def collapse(codes: U8, bits: int, width: int) -> U8:
     if width == 1:
         lane = np.dtype(f"<u{per}")
         lanes = flat.view(lane) & _every_byte(lane, bits)
-        packed = lanes.astype(np.uint8)
+        packed: U8 = lanes.astype(np.uint8)
         for step in range(1, per):
             packed |= (lanes >> lane.type((8 - bits) * step)).astype(np.uint8)
         return packed.reshape(n, -1)
@@ -57,7 +55,13 @@ def collapse(codes: U8, bits: int, width: int) -> U8:
         part = np.ascontiguousarray(runs[:, step]).reshape(-1).view(lane) & _every_byte(lane, bits)
         part <<= lane.type(bits * step)
         out |= part
-    return out.view(np.uint8).reshape(n, -1)
+    return _as_bytes(out, n)
+
+
+def _as_bytes(array: NDArray[Any], n: int) -> U8:
+    """A contiguous array's bytes as u8[n, bytes / n]."""
+    data: U8 = array.reshape(-1).view(np.uint8)
+    return data.reshape(n, -1)
 
 
 def _widest(width: int) -> tuple[np.dtype[Any], np.dtype[Any]]:

@@ -26,7 +26,8 @@ class DeviceEntry:
 def pick(text: str, entries: Sequence[DeviceEntry]) -> int:
     """Index of the entry that `PREFIX`, `PREFIX:NUMBER` or `PREFIX:PART_OF_NAME` means.
 
-    A name matches without regard to case. Raises UnusableInput where none or several match.
+    A name matches without regard to case; three digits or more that are no device's number are part of a name
+    ("vulkan:9060"). Raises UnusableInput where none or several match.
     """
     prefix, _, wanted = text.partition(":")
     there = "; ".join(f"{e.id} {e.name}" for e in entries) or "none"
@@ -34,11 +35,10 @@ def pick(text: str, entries: Sequence[DeviceEntry]) -> int:
         if not entries:
             raise UnusableInput(f"no {prefix} device on this machine")
         return 0
-    if wanted.isdecimal():
-        if int(wanted) >= len(entries):
-            raise UnusableInput(f"no device {text}; there is: {there}")
+    if wanted.isdecimal() and int(wanted) < len(entries):
         return int(wanted)
-    matches = [i for i, e in enumerate(entries) if wanted.casefold() in e.name.casefold()]
+    short_number = wanted.isdecimal() and len(wanted) < 3
+    matches = [i for i, e in enumerate(entries) if wanted.casefold() in e.name.casefold() and not short_number]
     if not matches:
         raise UnusableInput(f"no device {text}; there is: {there}")
     if len(matches) > 1:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import vulkan as vk
-
 from warptile.contracts.errors import UnusableInput
+from warptile.runtimes.vulkan.binding import vk
 from warptile.runtimes.vulkan.faults import driver_faults
 from warptile.runtimes.vulkan.features import Features, supported
 from warptile.runtimes.vulkan.instance import PhysicalDevice
@@ -16,12 +15,14 @@ class Device:
     """The logical device with one compute queue.
 
     timestamp_bits, timestamp_ns: valid bits of a timestamp and nanoseconds a tick.
-    Raises UnusableInput where no queue family computes or where its timestamps have no valid bits:
-    a device that cannot be timed cannot be tuned.
+    Raises UnusableInput for a Vulkan 1.0 device, where no queue family computes, or where its timestamps have no
+    valid bits: a device that cannot be timed cannot be tuned.
     """
 
     def __init__(self, physical: PhysicalDevice) -> None:
         self.physical = physical
+        if physical.api < (1, 1):
+            raise UnusableInput(f"{physical.entry.id} {physical.entry.name} has Vulkan 1.0 only; warptile needs 1.1")
         self.features: Features = supported(physical)
         self.limits: Any = physical.properties.limits
         self.memory: Any = vk.vkGetPhysicalDeviceMemoryProperties(physical.handle)

@@ -2,7 +2,8 @@
 
 `python -m warptile.runtimes.vulkan.embedded FOLDER` makes sure that a Vulkan device can be had: the system's, or else
 lavapipe from the distribution's own packages (Debian, Ubuntu), fetched by apt with lists and caches of its own inside
-FOLDER and unpacked there. It needs no rights and installs nothing. `activate(FOLDER)` lets this process use it.
+FOLDER and unpacked there. It needs no rights and installs nothing. With `--software` a graphics card is not enough.
+`activate(FOLDER)` lets a process use it.
 
     FOLDER/root/            the packages' files
     FOLDER/lvp_icd.json     driver manifest for the Vulkan loader
@@ -100,29 +101,32 @@ def unpack(folder: Path) -> tuple[str, ...]:
     return names
 
 
-def devices(folder: Path | None = None) -> tuple[str, ...]:
+def devices(folder: Path | None = None, *, software: bool = False) -> tuple[str, ...]:
     """Names of the Vulkan devices that a fresh process sees: the system's, or with the driver in `folder`.
 
-    Asked of a process of its own: a driver that crashes is one that gives no device.
+    software: only those that are no hardware. Asked of a process of its own: a driver that crashes gives no device.
     """
     command = [sys.executable, "-m", __spec__.name, "--devices", *([str(folder)] if folder else [])]
     environment = {**os.environ, "MESA_SHADER_CACHE_DISABLE": "true"}
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
     if answer.returncode:
         return ()
-    return tuple(json.loads(answer.stdout.splitlines()[-1]))
+    return tuple(
+        name for name, is_software in json.loads(answer.stdout.splitlines()[-1]) if is_software or not software
+    )
 
 
-def ensure(folder: Path) -> str:
+def ensure(folder: Path, *, software: bool = False) -> str:
     """Make sure that there is a Vulkan device, unpacking one into `folder` where needed; says which in one line.
 
-    Raises UnusableInput where there is none and none can be had.
+    software: a software device is wanted, whatever hardware there is. Raises UnusableInput where none can be had.
     """
-    if names := devices():
+    if names := devices(software=software):
         return f"Vulkan device: {', '.join(names)}"
     if (folder / "unpacked.json").is_file() and (names := devices(folder)):
         return f"Vulkan device: {', '.join(names)}, unpacked in {folder}"
-    print(f"no Vulkan device found; unpacking Mesa's lavapipe into {folder}", flush=True)
+    kind = "software Vulkan" if software else "Vulkan"
+    print(f"no {kind} device found; unpacking Mesa's lavapipe into {folder}", flush=True)
     packages = unpack(folder)
     names = devices(folder)
     if not names:
@@ -208,7 +212,8 @@ def _preload(folder: Path) -> None:
             raise UnusableInput(f"{folder}: {path.name} cannot be loaded: {reason}")
 
 
-def _device_names() -> list[str]:
+def _device_names() -> list[tuple[str, bool]]:
+    """(name, whether it is software) of each device in this process; none without a loader or a driver."""
     try:
         vk = importlib.import_module("vulkan")
     except OSError:
@@ -218,21 +223,23 @@ def _device_names() -> list[str]:
         instance = vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
     except vk.VkErrorIncompatibleDriver:
         return []
-    found = vk.vkEnumeratePhysicalDevices(instance)
-    return [str(vk.vkGetPhysicalDeviceProperties(device).deviceName) for device in found]
+    found = [vk.vkGetPhysicalDeviceProperties(device) for device in vk.vkEnumeratePhysicalDevices(instance)]
+    return [(str(one.deviceName), one.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU) for one in found]
 
 
 def main(arguments: list[str]) -> int:
-    """`FOLDER`: ensure a device, say which. `--devices [FOLDER]`: this process's devices, as JSON. 2 where refused."""
+    """`FOLDER [--software]`: ensure a device, say which. `--devices [FOLDER]`: this process's, as JSON. 2: refused."""
+    options = {word for word in arguments if word.startswith("-")}
+    folders = [Path(word) for word in arguments if not word.startswith("-")]
     try:
-        if arguments[:1] == ["--devices"] and len(arguments) <= 2:
-            if len(arguments) == 2:
-                activate(Path(arguments[1]))
+        if options == {"--devices"} and len(folders) <= 1:
+            for folder in folders:
+                activate(folder)
             print(json.dumps(_device_names()))
-        elif len(arguments) == 1 and not arguments[0].startswith("-"):
-            print(ensure(Path(arguments[0])))
+        elif options <= {"--software"} and len(folders) == 1:
+            print(ensure(folders[0], software="--software" in options))
         else:
-            print("usage: python -m warptile.runtimes.vulkan.embedded FOLDER", file=sys.stderr)
+            print("usage: python -m warptile.runtimes.vulkan.embedded FOLDER [--software]", file=sys.stderr)
             return 2
     except UnusableInput as error:
         print(f"warptile: {error}", file=sys.stderr)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import vulkan as vk
-
 from warptile.contracts.errors import CandidateRejected, DeviceLost, OutOfMemory, UnusableInput
+from warptile.runtimes.vulkan.binding import vk
 
 _MEMORY = (
     vk.VkErrorOutOfHostMemory,
@@ -28,6 +27,11 @@ def driver_faults(
         yield
     except (vk.VkError, vk.VkException) as error:
         raise translated(error, doing, otherwise) from None
+    except KeyError as error:
+        # The binding looks results up in a table that lacks some codes.
+        if not isinstance(error.args[0], int):
+            raise
+        raise otherwise(f"{doing}: the driver says result {error.args[0]}") from None
 
 
 def translated(
@@ -44,7 +48,8 @@ def translated(
 def check(result: int, doing: str) -> None:
     """Raise for a VkResult below zero, as `driver_faults` does."""
     if result < 0:
-        raise translated(vk.exception_codes[result](), doing)
+        with driver_faults(doing):
+            raise vk.exception_codes[result]
 
 
 def _name(error: Exception) -> str:

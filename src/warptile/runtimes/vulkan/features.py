@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import vulkan as vk
-
+from warptile.runtimes.vulkan.binding import ffi, vk
 from warptile.runtimes.vulkan.instance import PhysicalDevice
-from warptile.runtimes.vulkan.query import features2, ffi, properties2
+from warptile.runtimes.vulkan.query import features2, properties2
 
 
 @dataclass(frozen=True)
@@ -131,8 +130,6 @@ def supported(device: PhysicalDevice) -> Features:
 
 
 def _subgroup_operations(device: PhysicalDevice) -> set[str]:
-    if device.api < (1, 1):
-        return set()
     info = properties2(device.handle, vk.VkPhysicalDeviceSubgroupProperties())
     if not info.supportedStages & vk.VK_SHADER_STAGE_COMPUTE_BIT:
         return set()

@@ -28,8 +28,8 @@ class GuardedBuffer(VulkanBuffer):
 def guarded_buffer(memory: Memory, nbytes: int, at_end: bool, max_range: int) -> GuardedBuffer:
     """Allocate, lay the canaries and poison the payload.
 
-    at_end: the buffer's last byte is the payload's; the offset before it is rounded up to the device's
-    alignment, so the band before is at least `BAND_BEFORE` bytes only where `nbytes` is aligned.
+    at_end: a Vulkan buffer of its own whose last byte is the payload's, with a band before it alone. The driver
+    may round the memory behind it up to its own alignment.
     """
     align = memory.alignment
     before = -(-BAND_BEFORE // align) * align

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-import vulkan as vk
-
 from warptile.contracts.errors import UnusableInput
 from warptile.runtimes.entry import DeviceEntry
+from warptile.runtimes.vulkan.binding import vk
 from warptile.runtimes.vulkan.faults import driver_faults
 from warptile.runtimes.vulkan.query import properties2
 
@@ -36,8 +35,7 @@ class PhysicalDevice:
     @property
     def api(self) -> tuple[int, int]:
         """Vulkan version of the device, (major, minor)."""
-        version = int(self.properties.apiVersion)
-        return version >> 22 & 0x7F, version >> 12 & 0x3FF
+        return _api(self.properties)
 
     @property
     def type(self) -> str:
@@ -108,9 +106,14 @@ def _describe(instance: Any, handle: Any, number: int) -> PhysicalDevice:
 
 
 def _driver(handle: Any, properties: Any, extensions: frozenset[str]) -> str:
-    version = int(properties.apiVersion)
-    if (version >> 22 & 0x7F, version >> 12 & 0x3FF) < (1, 2) and "VK_KHR_driver_properties" not in extensions:
+    api = _api(properties)
+    if api < (1, 1) or (api < (1, 2) and "VK_KHR_driver_properties" not in extensions):
         return f"driver version {properties.driverVersion:#x}"
     info = properties2(handle, vk.VkPhysicalDeviceDriverProperties())
     name, detail = (vk.ffi.string(text).decode(errors="replace") for text in (info.driverName, info.driverInfo))
     return f"{name} {detail} ({properties.driverVersion:#x})"
+
+
+def _api(properties: Any) -> tuple[int, int]:
+    version = int(properties.apiVersion)
+    return version >> 22 & 0x7F, version >> 12 & 0x3FF

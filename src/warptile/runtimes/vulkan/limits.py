@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 from pathlib import Path
 from typing import Any
 
-import vulkan as vk
-
+from warptile import devices
 from warptile.contracts.limits import CooperativeMatrix, Limits
+from warptile.runtimes.vulkan.binding import ffi, lib, vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import check
 from warptile.runtimes.vulkan.memory import DEVICE_LOCAL
-from warptile.runtimes.vulkan.query import ffi, lib, properties2
+from warptile.runtimes.vulkan.query import properties2
 
 _VENDORS = {
     0x1002: "amd",
@@ -38,7 +40,7 @@ def device_limits(device: Device) -> Limits:
     physical, top = device.physical, device.limits
     smallest, default, largest = _subgroups(device)
     shared = int(top.maxComputeSharedMemorySize)
-    return Limits(
+    reported = Limits(
         name=physical.entry.name,
         runtime="vulkan",
         vendor=_VENDORS.get(int(physical.properties.vendorID), "unknown"),
@@ -62,6 +64,30 @@ def device_limits(device: Device) -> Limits:
         live=True,
         **_units(device),
     )
+    return with_card_data(reported)
+
+
+_FROM_DATA = (
+    "units", "threads_per_unit", "workgroups_per_unit", "registers_per_unit", "max_registers_per_thread",
+    "register_bands", "cache_bytes", "read_gb_per_s", "fp32_tflops", "fp16_tflops",
+)  # fmt: skip
+
+
+def with_card_data(reported: Limits) -> Limits:
+    """Fill what the driver does not say, and only that, from the data file of the very same card, if there is one.
+
+    The same card: the device's name without what stands in parentheses ends with the file's, so that
+    "RTX 4070" does not speak for "RTX 4070 Ti". `shared_bytes_per_unit` comes along where the workgroup's share agrees.
+    """
+    words = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)", "", reported.name).casefold()).strip("-")
+    card = max((name for name in devices.names() if f"-{words}".endswith(f"-{name}")), key=len, default=None)
+    if card is None:
+        return reported
+    known = devices.by_name(card, reported.runtime)
+    filled = {field: getattr(known, field) for field in _FROM_DATA if not getattr(reported, field)}
+    if known.shared_bytes == reported.shared_bytes:
+        filled["shared_bytes_per_unit"] = known.shared_bytes_per_unit
+    return dataclasses.replace(reported, **filled)
 
 
 def host_cache_bytes(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
@@ -80,8 +106,6 @@ def host_cache_bytes(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) ->
 
 def _subgroups(device: Device) -> tuple[int, int, int]:
     """(smallest, default, largest): the range only where a size can be asked for in a compute shader."""
-    if device.physical.api < (1, 1):
-        return 1, 1, 1
     default = int(properties2(device.physical.handle, vk.VkPhysicalDeviceSubgroupProperties()).subgroupSize)
     if "subgroupSizeControl" not in device.features.driver:
         return default, default, default

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import vulkan as vk
 from numpy.typing import NDArray
 
 from warptile.contracts.errors import OutOfMemory
+from warptile.runtimes.vulkan.binding import vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import driver_faults
 
@@ -26,12 +26,14 @@ CACHED = vk.VK_MEMORY_PROPERTY_HOST_CACHED_BIT
 class Block:
     """One allocation with one Vulkan buffer over all of it. view: its bytes, where the host sees them.
 
-    size: the buffer's bytes; the allocation may be longer by what its alignment adds (`slack`).
+    size: the buffer's bytes; the driver may round the allocation up.
     """
 
-    def __init__(self, device: Device, size: int, flags: int, avoid: int = 0) -> None:
+    def __init__(self, device: Device, size: int, flags: int, avoid: int = 0, shared: bool = False) -> None:
         self._device = device.handle
+        self.shared = shared
         self.size = size
+        self.flags = flags
         self.free_ranges: list[tuple[int, int]] = [(0, size)]
         self.view: NDArray[np.uint8] | None = None
         usage = (
@@ -44,7 +46,6 @@ class Block:
             self.handle: Any = vk.vkCreateBuffer(self._device, vk.VkBufferCreateInfo(size=size, usage=usage), None)
             try:
                 needs = vk.vkGetBufferMemoryRequirements(self._device, self.handle)
-                self.slack = int(needs.size) - size
                 index = memory_type(device.memory, int(needs.memoryTypeBits), flags, avoid)
                 heap = int(device.memory.memoryHeaps[device.memory.memoryTypes[index].heapIndex].size)
                 if needs.size > heap:
@@ -135,18 +136,20 @@ class Memory:
         """(block, offset, bytes taken): room for `nbytes`, the offset aligned for a descriptor."""
         size = max(-(-nbytes // self.alignment) * self.alignment, self.alignment)
         if size <= BLOCK_BYTES // 2:
-            for block in self._blocks:
+            for block in self._shared():
                 start = block.take(size)
                 if start is not None:
                     return block, start, size
-        block = self.own_block(max(size, BLOCK_BYTES if size <= BLOCK_BYTES // 2 else size))
+            block = self.own_block(BLOCK_BYTES, shared=True)
+        else:
+            block = self.own_block(size)
         start = block.take(size)
         assert start is not None
         return block, start, size
 
-    def own_block(self, size: int) -> Block:
-        """A new block of device memory."""
-        block = Block(self._device, size, self.flags)
+    def own_block(self, size: int, shared: bool = False) -> Block:
+        """A new block of device memory, which small buffers may be cut from where it is `shared`."""
+        block = Block(self._device, size, self.flags, shared=shared)
         self._blocks.append(block)
         return block
 
@@ -156,10 +159,18 @@ class Memory:
         buffer.freed = True
         block = buffer.block
         block.give(buffer.start, buffer.taken)
-        spare = any(other.unused and other.size == BLOCK_BYTES for other in self._blocks if other is not block)
-        if block.unused and (block.size != BLOCK_BYTES or spare):
-            self._blocks.remove(block)
-            block.close()
+        spare = any(other.unused for other in self._shared() if other is not block)
+        if block.unused and (not block.shared or spare):
+            self.drop(block)
+
+    def drop(self, block: Block) -> None:
+        """Give a whole block back to the driver."""
+        self._blocks.remove(block)
+        block.close()
+
+    def use(self, flags: int) -> None:
+        """Take blocks with these memory properties from now on; existing ones with others serve no new buffer."""
+        self.flags = flags
 
     def write(self, block: Block, offset: int, data: NDArray[np.uint8]) -> None:
         """Copy host bytes into a block at `offset`."""
@@ -192,6 +203,9 @@ class Memory:
         for block in [*self._blocks, *([self._staging] if self._staging else [])]:
             block.close()
         self._blocks, self._staging = [], None
+
+    def _shared(self) -> list[Block]:
+        return [block for block in self._blocks if block.shared and block.flags == self.flags]
 
     def _staged(self) -> tuple[Block, NDArray[np.uint8]]:
         if self._staging is None:

@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import vulkan as vk
-
 from warptile.contracts.errors import CompileFailed, DoesNotFit
 from warptile.contracts.launch import Source
 from warptile.contracts.limits import Limits
 from warptile.kernels.vulkan.abi import BUILD_ID_CONSTANT
 from warptile.runtimes.files import read_checked, write_checked
 from warptile.runtimes.keys import binary_id
+from warptile.runtimes.vulkan.binding import ffi, lib, vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import check, driver_faults
-from warptile.runtimes.vulkan.query import ffi, lib
 from warptile.runtimes.vulkan.spirv import Glslang
 
 _SLOW_SECONDS = 0.25

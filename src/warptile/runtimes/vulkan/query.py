@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import vulkan as vk
-
-ffi, lib = vk.ffi, vk.lib
+from warptile.runtimes.vulkan.binding import ffi, lib, vk
 
 
 def properties2(handle: Any, structure: Any) -> Any:

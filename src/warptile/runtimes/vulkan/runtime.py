@@ -30,6 +30,7 @@ from warptile.runtimes.vulkan.submit import SLOTS, Dispatch, Queue
 class VulkanRuntime:
     """One open Vulkan device; not shared between threads.
 
+    memory: its allocator.
     scratch: where jobs of a worker keep what outlives one job (uploaded weights); the runtime only holds it.
     """
 
@@ -41,8 +42,8 @@ class VulkanRuntime:
         self._device = Device(physical)
         self._limits = device_limits(self._device)
         self._queue = Queue(self._device)
-        self._memory = Memory(self._device, self._queue.copy)
-        self._queue.executed = self._memory.buffer(4 * SLOTS)
+        self.memory = Memory(self._device, self._queue.copy)
+        self._queue.executed = self.memory.buffer(4 * SLOTS)
         self._queue.readback = Block(self._device, 4 * SLOTS, HOST | host_cached(self._device))
         entry = physical.entry
         self._pipelines = Pipelines(
@@ -76,14 +77,14 @@ class VulkanRuntime:
     def buffer(self, nbytes: int) -> VulkanBuffer:
         """A new buffer with undefined content. Raises DoesNotFit over the device's range, OutOfMemory."""
         self._check_size(nbytes)
-        return self._memory.buffer(nbytes)
+        return self.memory.buffer(nbytes)
 
     def write(self, buffer: Buffer, data: NDArray[Any]) -> None:
         """Overwrite the first `data.nbytes` bytes. Raises ValueError where the buffer is shorter."""
         own = _own(buffer)
         if data.nbytes > own.nbytes:
             raise ValueError(f"{data.nbytes} bytes do not fit a buffer of {own.nbytes}")
-        self._memory.write(own.block, own.offset, np.ascontiguousarray(data).reshape(-1).view(np.uint8))
+        self.memory.write(own.block, own.offset, np.ascontiguousarray(data).reshape(-1).view(np.uint8))
 
     def download(self, buffer: Buffer, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """A copy of the first bytes as `dtype[shape]`. Raises ValueError where the buffer is shorter."""
@@ -92,27 +93,27 @@ class VulkanRuntime:
         nbytes = math.prod(shape) * kind.itemsize
         if nbytes > own.nbytes:
             raise ValueError(f"{nbytes} bytes asked of a buffer of {own.nbytes}")
-        content: NDArray[Any] = self._memory.read(own.block, own.offset, nbytes).view(kind)
+        content: NDArray[Any] = self.memory.read(own.block, own.offset, nbytes).view(kind)
         return content.reshape(shape)
 
     def guarded_buffer(self, nbytes: int, at_end: bool = False) -> GuardedBuffer:
         """See `runtimes.vulkan.guards`: bands of NaN, a payload of NaN. Raises DoesNotFit, OutOfMemory."""
         self._check_size(nbytes)
-        return guarded_buffer(self._memory, nbytes, at_end, self._limits.max_buffer_bytes)
+        return guarded_buffer(self.memory, nbytes, at_end, self._limits.max_buffer_bytes)
 
     def guards_intact(self, buffer: Buffer) -> bool:
         """Whether no canary changed. Raises ValueError for a buffer without guards."""
         own = _own(buffer)
         if not isinstance(own, GuardedBuffer):
             raise ValueError("the buffer has no guards")
-        return guards_intact(self._memory, own)
+        return guards_intact(self.memory, own)
 
     def free(self, buffers: Sequence[Buffer]) -> None:
         """Give buffers back; their room is used again."""
         own = [_own(buffer) for buffer in buffers]
         self._queue.forget(own)
         for buffer in own:
-            self._memory.free(buffer)
+            self.memory.free(buffer)
 
     def compile(self, source: Source, instrument: Instrument = "none") -> VulkanBinary:
         """GLSL to machine code; the same source again gives the same binary. Raises CompileFailed, DoesNotFit."""
@@ -147,10 +148,11 @@ class VulkanRuntime:
         try:
             self._pipelines.save()
         finally:
+            self._queue.wait_idle()
             self.scratch.clear()
             self._queue.close()
             self._pipelines.close()
-            self._memory.close()
+            self.memory.close()
             self._device.close()
             self._instance.close()
 

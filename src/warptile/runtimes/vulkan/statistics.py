@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import vulkan as vk
-
 from warptile.contracts.price import Resources
+from warptile.runtimes.vulkan.binding import ffi, lib, vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import check
-from warptile.runtimes.vulkan.query import ffi, lib
 
 _LOCAL_MEMORY_MASK = 0xFFFFFFFF
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import vulkan as vk
 from numpy.typing import NDArray
 
+from warptile.runtimes.vulkan.binding import ffi, lib, vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import check, driver_faults
 from warptile.runtimes.vulkan.memory import Block, VulkanBuffer
 from warptile.runtimes.vulkan.pipeline import Interface, VulkanBinary
-from warptile.runtimes.vulkan.query import ffi, lib
 
 SLOTS = 512
 """Launches in one submission; more are split over several."""
@@ -123,6 +122,10 @@ class Queue:
         for key in [key for key in self._sets if not gone.isdisjoint(key[1:])]:
             self._free_set(key)
 
+    def wait_idle(self) -> None:
+        """Wait until the device has nothing to do, or is lost."""
+        lib.vkDeviceWaitIdle(self._device.handle)
+
     def close(self) -> None:
         """Destroy the queue's objects."""
         handle = self._device.handle
@@ -170,9 +173,14 @@ class Queue:
         check(lib.vkResetFences(handle, 1, self._fences), doing)
         check(lib.vkQueueSubmit(self._device.queue, 1, ffi.addressof(self._submit), self._fence), doing)
         result = vk.VK_TIMEOUT
-        while result == vk.VK_TIMEOUT:
-            result = lib.vkWaitForFences(handle, 1, self._fences, 1, _WAIT_NS)
-            check(result, doing)
+        try:
+            while result == vk.VK_TIMEOUT:
+                result = lib.vkWaitForFences(handle, 1, self._fences, 1, _WAIT_NS)
+                check(result, doing)
+        except KeyboardInterrupt:
+            # The command buffer may be recorded again only when the device is done with it.
+            self.wait_idle()
+            raise
 
     def _barrier(self, name: str) -> None:
         before, after, barrier = self._barriers[name]

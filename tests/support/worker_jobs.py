@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from warptile.contracts import DoesNotFit, MissingExtra, Runtime, UnusableInput
+from warptile.contracts import DeviceLost, DoesNotFit, MissingExtra, Runtime, UnusableInput
 
 
 def add(runtime: Runtime, a: int, b: int) -> int:
@@ -51,6 +51,8 @@ def refuse(runtime: Runtime, kind: str) -> None:
         raise MissingExtra("cuda:0", "torch")
     if kind == "input":
         raise UnusableInput("no such thing")
+    if kind == "lost":
+        raise DeviceLost("running: the driver lost the device")
     raise KeyError("a bug")
 
 
