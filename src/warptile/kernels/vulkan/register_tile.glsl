@@ -17,7 +17,7 @@ vec4 x4(XPart part, uint r, uint i) { return X[part.base + i]; }
 #elif defined(X_ACCESS_SHUFFLE)
 
 // Eight lanes read one row's chunk, four elements each, and hand them round.
-const uint X_ROWS = SUBGROUP / 8u;
+const uint X_ROWS = min(SUBGROUP / 8u, THREAD_M);
 struct XPart { vec4 mine; };
 XPart fetch_x(uint row, uint chunk) {
     uint lane = gl_SubgroupInvocationID;
@@ -29,7 +29,7 @@ vec4 x4(XPart part, uint r, uint i) { return subgroupShuffle(part.mine, r * 8u +
 
 // Four lanes read one row's chunk, eight elements each as four 64-bit words, and hand them round.
 layout(std430, set = 0, binding = 0) readonly buffer XPairBuffer { u64vec4 XPairs[]; };
-const uint X_ROWS = SUBGROUP / 4u;
+const uint X_ROWS = min(SUBGROUP / 4u, THREAD_M);
 struct XPart { vec4 low; vec4 high; };
 XPart fetch_x(uint row, uint chunk) {
     uint lane = gl_SubgroupInvocationID;

@@ -23,7 +23,7 @@ from warptile.kernels.vulkan import abi, register_tile, register_tile_price
 from warptile.kernels.vulkan.mul_mm_direct.tile import MulMmDirectTile
 
 FIRST = ("n", "m")
-_THREAD_N = (1, 2, 4, 8)
+_THREAD_N = (2, 4, 8)
 _THREAD_M = (1, 2, 4, 8, 16, 32)
 
 
@@ -35,8 +35,8 @@ class MulMmDirect:
     tile_type: type[Tile] = MulMmDirectTile
 
     def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
-        """One and eight subgroups a workgroup; every register tile that m can fill; every way to read x."""
-        tiles_m = [t for t in _THREAD_M if t < 2 * problem.m]
+        """One and eight subgroups a workgroup; the four largest thread_m that m can fill; every way to read x."""
+        tiles_m = [t for t in _THREAD_M if t < 2 * problem.m][-4:]
         order = FIRST if problem.m > tiles_m[0] else FIRST[:1]
         for subgroups, thread_n, thread_m, x_access, first in itertools.product(
             (1, 8), _THREAD_N, tiles_m, register_tile.X_ACCESS, order
