@@ -170,7 +170,7 @@ class FakeRuntime:
 @dataclass(frozen=True)
 class FakeTile(Tile):
     kernel: ClassVar[str] = "fake.matmul"
-    tile_m: int = 4
+    tile_m: int = 8
     tile_n: int = 8
     tile_k: int = 32
     fault: str = "none"

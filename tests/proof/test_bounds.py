@@ -7,7 +7,7 @@ import pytest
 
 from warptile import formats
 from warptile.contracts import Arithmetic, UnusableInput
-from warptile.proof.bounds import activation_error, element_bound, gamma, weight_error
+from warptile.proof.bounds import Moves, Sums, activation_moves, element_bound, gamma, operand_error, weight_moves
 from warptile.proof.references import Wanted, build
 
 FP32 = Arithmetic("fp32", "fp32", "fp32", 1)
@@ -19,32 +19,43 @@ def test_gamma_is_highams() -> None:
         gamma(2048, 2.0**-11)
 
 
+def sums(products: float, terms: float, x: float, w: float, amplitude: float) -> Sums:
+    return Sums(*(np.array([[v]]) for v in (products, terms, x, w, amplitude)))
+
+
 def test_one_product_worked_by_hand() -> None:
     """x = 3, w = 2 made of terms 6 and 4 (A = 10): decode 2 gamma_2 A |x|, two roundings, the store, the reference."""
     u = 2.0**-24
-    e_w = 2 * gamma(2, u) * 10
-    near = 3 * (2 + e_w)
-    computed = near - 6 + gamma(2, u) * near + 2 * 2.0**-126
+    moved = 3 * 2 * gamma(2, u) * 10
+    computed = moved + gamma(2, u) * (6 + moved) + 2 * 2.0**-126
     by_hand = computed + u * (6 + computed) + gamma(1, 2.0**-53) * 6
-    w_error = weight_error(np.array([[2.0]]), np.array([[10.0]]), "fp32")
-    perturbed = 3 * (2 + w_error)
-    bound = element_bound(np.array([[6.0]]), np.array([[6.0]]), perturbed, FP32, k=1)
+    bound = element_bound(np.array([[6.0]]), sums(6, 30, 3, 2, 10), FP32, k=1)
     assert bound[0, 0] == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_both_operands_in_fp16_worked_by_hand() -> None:
+    """The same product: |x| e_w + e_x |w| + e_x e_w, each e a conversion of 2^-10 relative and 2^-24 absolute."""
+    decode = gamma(2, 2.0**-24) * 10
+    e_w = 2 * decode + 2.0**-10 * (2 + decode) + 2.0**-24
+    e_x = 2.0**-10 * 3 + 2.0**-24
+    by_hand = 3 * e_w + e_x * 2 + e_x * e_w
+    error = operand_error(sums(6, 30, 3, 2, 10), weight_moves("fp16"), activation_moves("fp16", "fp32"), 1)
+    assert error[0, 0] == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_decode_error_is_relative_to_the_terms_where_they_cancel() -> None:
     """w = 1000.5 - 1000 in fp32 arithmetic may be off by an ulp of 1000, far more than any multiple of u * 0.5."""
-    error = weight_error(np.array([0.5]), np.array([2000.5]), "fp32")[0]
-    assert error > np.spacing(np.float32(1000))
-    assert weight_error(np.array([0.5]), np.array([0.5]), "fp32")[0] < 1e-6
+    error = operand_error(sums(0.5, 2000.5, 1, 0.5, 2000.5), weight_moves("fp32"), activation_moves("fp32", "fp32"), 1)
+    assert error[0, 0] > np.spacing(np.float32(1000))
 
 
 def test_conversion_to_fp16_covers_either_direction_and_subnormals() -> None:
     values = np.concatenate([np.linspace(1, 2, 5001), np.linspace(0, 2.0**-13, 5001)])
     down = np.nextafter(values.astype(np.float16), np.float16(0)).astype(np.float64)
     truncated = np.where(values.astype(np.float16).astype(np.float64) > values, down, values.astype(np.float16))
-    assert (np.abs(truncated - values) <= activation_error(values, "fp16", "fp32")).all()
-    assert (activation_error(values, "fp16", "fp16") == 0).all()
+    moves = activation_moves("fp16", "fp32")
+    assert (np.abs(truncated - values) <= moves.beta * values + moves.eta).all()
+    assert activation_moves("fp16", "fp16") == Moves(0, 0, 0)
 
 
 def _sequential(x: np.ndarray, w: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -60,13 +71,13 @@ def _sequential(x: np.ndarray, w: np.ndarray, order: np.ndarray) -> np.ndarray:
 def test_the_bound_holds_in_any_order_and_rounding_of_operands(name: str, kind: str) -> None:
     k = 512
     fmt = formats.by_name(name)
-    case = build(Wanted(fmt, k, "random", 3, "fp32", kind, kind, "fp32"), 6, 8)
+    case = build(Wanted(fmt, k, "random", 3), 6, 8)
     w = fmt.decode(case.blocks.reshape(-1, fmt.block_bytes)).reshape(len(case.blocks), k)
     x = case.x
     if kind == "fp16":
         x, w = _towards_zero(x), _towards_zero(w)
     arithmetic = Arithmetic(kind, kind, "fp32", k)
-    bound = element_bound(case.want, case.magnitude, case.perturbed, arithmetic, k)
+    bound = element_bound(case.want, case.sums, arithmetic, k)
     largest_first = np.argsort(-np.abs(x).sum(axis=0))
     for order in (np.arange(k), largest_first, largest_first[::-1]):
         assert (np.abs(_sequential(x, w, order) - case.want) <= bound).all()
@@ -81,16 +92,15 @@ def _towards_zero(values: np.ndarray) -> np.ndarray:
 def test_one_wrong_code_in_fp32_exceeds_the_bound() -> None:
     """k = 576, as SmolLM2's: a code off by one moves most elements by more than their bound."""
     fmt, k = formats.by_name("Q4_0"), 576
-    case = build(Wanted(fmt, k, "random", 0, "fp32", "fp32", "fp32", "fp32"), 16, 64)
+    case = build(Wanted(fmt, k, "random", 0), 16, 64)
     d = np.abs(fmt.split(case.blocks.reshape(-1, fmt.block_bytes)).scales["d"].view("<f2").astype(np.float64))
-    bound = element_bound(case.want, case.magnitude, case.perturbed, Arithmetic("fp32", "fp32", "fp32", k), k)
+    bound = element_bound(case.want, case.sums, Arithmetic("fp32", "fp32", "fp32", k), k)
     shift = np.abs(case.x[:, :1].astype(np.float64)) * np.median(d)
     assert (shift > bound).mean() > 0.9
 
 
 def test_unknown_arithmetic_has_no_bound() -> None:
-    one = np.ones((1, 1))
     with pytest.raises(UnusableInput, match="int32"):
-        element_bound(one, one, one, Arithmetic("q8_0", "q8_0", "int32", 1), 1)
+        element_bound(np.ones((1, 1)), sums(1, 1, 1, 1, 1), Arithmetic("q8_0", "q8_0", "int32", 1), 1)
     with pytest.raises(UnusableInput, match="bf16"):
-        weight_error(one, one, "bf16")
+        weight_moves("bf16")

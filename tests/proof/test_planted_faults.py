@@ -166,7 +166,7 @@ def test_full_takes_every_combination(cache: ReferenceCache) -> None:
     found = prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), problem, "full", cache=cache)
     assert found.right
     reached = set(found.shapes)
-    for m in (3, 4, 5, 7, 8, 9):
+    for m in (7, 8, 9, 15, 16, 17):
         for n in (7, 8, 9, 15, 16, 17):
             for k in (32, 64, 96):
                 assert (m, n, k) in reached

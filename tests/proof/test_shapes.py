@@ -29,8 +29,8 @@ def test_every_boundary_is_probed_on_both_sides(level: str, steps: tuple[int, in
 
 def test_the_problems_own_remainder_is_kept() -> None:
     shapes = plan("quick", (48, 100, 32), OWN, 32, everything).random
-    assert shapes[0] == Shape(96 + 128 % 48, 200 + 1536 % 100, 576)
-    assert plan("quick", (64, 1024, 32), OWN, 32, everything).random[0] == Shape(128, 1536, 576)
+    assert shapes[0] == Shape(48 + 128 % 48, 100 + 1536 % 100, 576)
+    assert plan("quick", (128, 2048, 32), OWN, 32, everything).random[0] == OWN
 
 
 def test_quick_is_bounded_by_a_few_tiles() -> None:

@@ -11,17 +11,20 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    reference decode is fp32 as well: gamma_2 A again.
 2. Operands. Rounded to fp16, v moves by at most 2 u16 |v| + 2^-24: twice the unit roundoff and one subnormal spacing,
    because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation
-   of SPIR-V Instructions"); activations that arrive as fp16 do not move.
-   With e_w and e_x the sums of 1. and 2.: |sum (x + dx)(w + dw) - sum x w| <= sum (|x| + e_x)(|w| + e_w) - sum |x| |w|.
+   of SPIR-V Instructions"); activations that arrive as fp16 do not move. With both, a weight is off by at most
+   e_w = alpha A + beta |w| + eta_w and an activation by e_x = xi |x| + eta_x (`Moves`), and
+   |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w.
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
-   order (Higham 3.5): gamma_{depth + parts} * sum (|x| + e_x)(|w| + e_w). A fused multiply-add rounds less often.
+   order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.
    An underflow costs at most the smallest normal number per operation (devices may flush): 2 k * 2^-126 (fp16: 2^-14).
 4. Store. One rounding to y's type: u_y times the largest magnitude the sum can have.
 5. The reference itself sums in float64: gamma_k(2^-53) * sum |x| |w|.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,48 +46,83 @@ def gamma(n: int, roundoff: float) -> float:
     return product / (1 - product)
 
 
-def weight_error(magnitude: Array, terms: Array, kind: str) -> Array:
-    """e_w: how far a weight of |w| = magnitude, made of terms A, may be from the reference's. Same shape as its inputs.
+@dataclass(frozen=True)
+class Moves:
+    """How far one operand may move: alpha * A + beta * |v| + eta (A: the terms a weight is made of)."""
 
-    kind: the type it has when multiplied, "fp32" or "fp16".
+    alpha: float
+    beta: float
+    eta: float
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over k of magnitudes, rounded up, all f64: products[m, n] = |x| |w|, terms[m, n] = |x| A, x[m, 1] = |x|,
+
+    w[1, n] = |w|, amplitudes[1, n] = A.
     """
-    decode = gamma(2, ROUNDOFF["fp32"]) * terms
-    return 2 * decode + _conversion_error(magnitude + decode, kind)
+
+    products: Array
+    terms: Array
+    x: Array
+    w: Array
+    amplitudes: Array
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(a.nbytes for a in (self.products, self.terms, self.x, self.w, self.amplitudes))
+
+    def part(self, m: int, n: int) -> Sums:
+        """The sums of the first m activation rows and n weight rows."""
+        return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], self.w[:, :n], self.amplitudes[:, :n])
 
 
-def activation_error(magnitude: Array, kind: str, stored: str) -> Array:
-    """e_x: how far an activation of |x| = magnitude, of type `stored`, may be from itself when multiplied as `kind`."""
-    if kind == stored:
-        return np.zeros_like(magnitude)
-    return _conversion_error(magnitude, kind)
+def weight_moves(kind: str) -> Moves:
+    """e_w of a weight that is multiplied as `kind`, "fp32" or "fp16": decode on both sides, then the conversion."""
+    decode = gamma(2, ROUNDOFF["fp32"])
+    converted = _conversion(kind)
+    return Moves(2 * decode + converted.beta * decode, converted.beta, converted.eta)
 
 
-def _conversion_error(magnitude: Array, kind: str) -> Array:
+def activation_moves(kind: str, stored: str) -> Moves:
+    """e_x of an activation of type `stored` that is multiplied as `kind`."""
+    return Moves(0.0, 0.0, 0.0) if kind == stored else _conversion(kind)
+
+
+def _conversion(kind: str) -> Moves:
     if kind == "fp32":
-        return np.zeros_like(magnitude)
+        return Moves(0.0, 0.0, 0.0)
     if kind == "fp16":
-        return 2 * ROUNDOFF["fp16"] * magnitude + SUBNORMAL_SPACING_FP16
+        return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
     raise UnusableInput(f"the proof has no error bound for operands of type {kind!r}; it knows fp32 and fp16")
 
 
-def element_bound(
-    want: Array, magnitude: Array, perturbed: Array, arithmetic: Arithmetic, k: int, y_dtype: str = "fp32"
-) -> Array:
-    """The bound on |got[i, j] - want[i, j]|, f64[m, n].
+def operand_error(sums: Sums, w: Moves, x: Moves, k: int) -> Array:
+    """E = sum |x| e_w + e_x |w| + e_x e_w, f64[m, n], with e_w and e_x as `Moves`."""
+    x_e_w = w.alpha * sums.terms + w.beta * sums.products + w.eta * sums.x
+    e_w = w.alpha * sums.amplitudes + w.beta * sums.w + k * w.eta
+    error: Array = (1 + x.beta) * x_e_w + x.eta * e_w + x.beta * sums.products + x.eta * sums.w
+    return error
 
-    want = sum_k x w, magnitude = sum_k |x| |w|, perturbed = sum_k (|x| + e_x)(|w| + e_w), all f64[m, n].
+
+def element_bound(
+    want: Array, sums: Sums, arithmetic: Arithmetic, k: int, x_dtype: str = "fp32", y_dtype: str = "fp32"
+) -> Array:
+    """The bound on |got[i, j] - want[i, j]|, f64[m, n], for want = sum_k x w.
+
     Raises UnusableInput where the arithmetic has no bound.
     """
     if arithmetic.accumulator not in SMALLEST_NORMAL:
         raise UnusableInput(f"the proof has no error bound for accumulators of type {arithmetic.accumulator!r}")
+    moved = weight_moves(arithmetic.weights), activation_moves(arithmetic.activations, x_dtype)
+    operands = operand_error(sums, *moved, k)
     roundings = arithmetic.depth + arithmetic.parts
-    operands = np.maximum(perturbed - magnitude, 0.0)
-    summation = gamma(roundings, ROUNDOFF[arithmetic.accumulator]) * perturbed
+    summation = gamma(roundings, ROUNDOFF[arithmetic.accumulator]) * (sums.products + operands)
     underflow = 2 * k * SMALLEST_NORMAL[arithmetic.accumulator]
-    reference = gamma(k, ROUNDOFF["fp64"]) * magnitude
     computed = operands + summation + underflow
     store = ROUNDOFF[y_dtype] * (np.abs(want) + computed)
     if y_dtype == "fp16":
         store = store + SUBNORMAL_SPACING_FP16
-    bound: Array = computed + store + reference
+    bound: Array = computed + store + gamma(k, ROUNDOFF["fp64"]) * sums.products
     return bound

@@ -25,7 +25,7 @@ from warptile.contracts import (
 from warptile.proof import checks
 from warptile.proof.bounds import element_bound
 from warptile.proof.checks import CHECKS, Finding
-from warptile.proof.references import Kind, ReferenceCache, Wanted
+from warptile.proof.references import EXACT_BITS, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import run
 from warptile.proof.shapes import Shape, plan
 from warptile.proof.version import PROOF_VERSION
@@ -54,7 +54,7 @@ def prove(
     arithmetic without a bound, Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost,
     OutOfMemory). A wrong result raises nothing: the verdict says which check spoke.
     """
-    proof = _Proof(runtime, kernel, tile, problem, seed, cache or ReferenceCache())
+    proof = _Proof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
     end = None if deadline is None else clock() + deadline
     own = Shape(problem.m, problem.n, problem.k)
     proof.refuse_invalid()
@@ -65,6 +65,7 @@ def prove(
     cases += [("exact", s) for s in todo.exact]
     if blocks is not None:
         cases.append(("real", _real_shape(problem, blocks, todo.random)))
+    proof.expect(cases)
     finding = _reached(proof, binary, kernel.boundaries(tile), [shape for _, shape in cases])
     for kind, shape in cases:
         if finding is not None:
@@ -99,6 +100,7 @@ class _Proof:
     problem: Problem
     seed: int
     cache: ReferenceCache
+    largest: dict[tuple[Kind, int], tuple[int, int]] = field(default_factory=dict)
     shapes: dict[tuple[int, int, int], None] = field(default_factory=dict)
     nmse: float = 0.0
     worst_ratio: float = 0.0
@@ -107,6 +109,12 @@ class _Proof:
         """The problem at another shape."""
         p = self.problem
         return Problem(p.format, shape.n, shape.k, shape.m, p.x_dtype, p.y_dtype)
+
+    def expect(self, cases: list[tuple[Kind, Shape]]) -> None:
+        """Note the largest m and n of each kind and k, so that a reference is computed once for all of them."""
+        for kind, shape in cases:
+            m, n = self.largest.get((kind, shape.k), (0, 0))
+            self.largest[kind, shape.k] = (max(m, shape.m), max(n, shape.n))
 
     def refuse_invalid(self) -> None:
         """Raise where the tile breaks a rule on the problem itself."""
@@ -151,11 +159,9 @@ class _Proof:
             kind,
             self.seed,
             problem.x_dtype,
-            arithmetic.weights,
-            arithmetic.activations,
-            arithmetic.accumulator,
+            EXACT_BITS.get(arithmetic.accumulator, 24),
         )
-        case = self.cache.case(wanted, shape.m, shape.n, blocks)
+        case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, shape.n)
         packed = self.cache.packed(wanted, case, shape.slices)
         binary = self.compiled(shape)
 
@@ -166,9 +172,9 @@ class _Proof:
         y, finding = once(again=False)
         if finding is not None:
             return finding
-        if kind == "exact":
+        if case.sums is None:
             return checks.exact(y, case.want)
-        bound = element_bound(case.want, case.magnitude, case.perturbed, arithmetic, shape.k, problem.y_dtype)
+        bound = element_bound(case.want, case.sums, arithmetic, shape.k, problem.x_dtype, problem.y_dtype)
         if y.size >= checks.NMSE_ELEMENTS:
             self.nmse = max(self.nmse, checks.nmse(y, case.want))
         self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(y, case.want, bound))

@@ -15,7 +15,7 @@ from warptile.contracts import UnusableInput
 from warptile.contracts.runtime import sample_dtype
 from warptile.formats import Format
 from warptile.layouts import PackedWeights, pack
-from warptile.proof.bounds import activation_error, weight_error
+from warptile.proof.bounds import ROUNDOFF, Sums, gamma
 from warptile.proof.weights import EXACT_GRANULE, exact_blocks, random_blocks, terms
 
 U8 = NDArray[np.uint8]
@@ -24,47 +24,46 @@ Kind = Literal["random", "exact", "real"]
 
 ROWS_AT_ONCE = 64
 EXACT_BITS = {"fp32": 24, "fp16": 11}
+"""Significant bits of an accumulator."""
 
 
 @dataclass(frozen=True)
 class Wanted:
     """What decides a case apart from its size.
 
-    fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights; x_dtype, weights,
-    activations, accumulator: types as in `Problem` and `Arithmetic`; seed: of everything drawn.
+    fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights; seed: of everything drawn;
+    x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay.
     """
 
     fmt: Format
     k: int
     kind: Kind
     seed: int
-    x_dtype: str
-    weights: str
-    activations: str
-    accumulator: str
+    x_dtype: str = "fp32"
+    exact_bits: int = 24
 
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs and reference: x[m, k], blocks u8[n, row bytes], and f64[m, n] of
+    """Inputs and reference: x[m, k], blocks u8[n, row bytes], want f64[m, n] = sum_k x w, and the bound's sums.
 
-    want = sum_k x w; magnitude = sum_k |x| |w|; perturbed = sum_k (|x| + e_x)(|w| + e_w) (see `bounds`).
+    sums: None for exact inputs, whose result has no error to bound.
     """
 
     x: NDArray[np.float32] | NDArray[np.float16]
     blocks: U8
     want: F64
-    magnitude: F64
-    perturbed: F64
+    sums: Sums | None
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(a.nbytes for a in (self.x, self.blocks, self.want, self.magnitude, self.perturbed))
+        return sum(a.nbytes for a in (self.x, self.blocks, self.want)) + (self.sums.nbytes if self.sums else 0)
 
     def part(self, m: int, n: int) -> Case:
         """The case of the first m activation rows and n weight rows."""
-        return Case(self.x[:m], self.blocks[:n], *(a[:m, :n] for a in (self.want, self.magnitude, self.perturbed)))
+        sums = self.sums.part(m, n) if self.sums else None
+        return Case(self.x[:m], self.blocks[:n], self.want[:m, :n], sums)
 
 
 class ReferenceCache:
@@ -91,11 +90,11 @@ class ReferenceCache:
         """
         key = (wanted, _digest(blocks))
         held = self._cases.get(key)
-        if held is None or len(held.x) < m or len(held.blocks) < n:
-            rows_m, rows_n = (0, 0) if held is None else (len(held.x), len(held.blocks))
-            held = build(
-                wanted, max(rows_m, _round_up(m)), n if blocks is not None else max(rows_n, _round_up(n)), blocks
-            )
+        rows_m, rows_n = (0, 0) if held is None else (len(held.x), len(held.blocks))
+        if held is None or rows_m < m or rows_n < n:
+            rows_m = rows_m if rows_m >= m else max(_round_up(m), rows_m * 3 // 2)
+            rows_n = rows_n if rows_n >= n else max(_round_up(n), rows_n * 3 // 2)
+            held = build(wanted, rows_m, rows_n, blocks)
             self._cases[key] = held
         self._cases.move_to_end(key)
         self._trim()
@@ -123,8 +122,9 @@ class ReferenceCache:
 def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
     """Draw x[m, k] and w[n, k] and compute their reference, 64 weight rows at a time.
 
-    Exact cases: x is integers -3..3; where sum_k |x| A would pass 2^24 (fp16 accumulators: 2^11) granules of 1/4
-    it is -1..1, and 0 but for a random choice, so that every partial sum in any order is representable.
+    Exact cases: x is integers -3..3; where sum_k |x| A would pass 2^exact_bits granules of 1/4 it is -1..1, and 0 but
+    for a random choice, so that every partial sum in any order is representable; fp32 products are exact then.
+    The bound's sums are taken in fp32 and raised by gamma_{k + 2}, which fp32 sums of positive terms cannot exceed.
     """
     if blocks is None:
         draw = exact_blocks if wanted.kind == "exact" else random_blocks
@@ -132,20 +132,28 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
         drawn: U8 = _rows(n, lambda rng, rows: draw(fmt, rows * per_row, rng).reshape(rows, -1), wanted.seed, 1)
         blocks = drawn
     x = _activations(wanted, m, blocks)
-    size = np.abs(x.astype(np.float64))
-    near = size + activation_error(size, wanted.activations, wanted.x_dtype)
-    want, magnitude, perturbed = (np.empty((m, len(blocks))) for _ in range(3))
-    for start in range(0, len(blocks), ROWS_AT_ONCE):
+    exact = wanted.kind == "exact"
+    left = x.astype(np.float32 if exact else np.float64)
+    size = np.abs(x).astype(np.float32)
+    n = len(blocks)
+    want, products, of_terms = np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
+    of_w, of_a = np.empty((1, n)), np.empty((1, n))
+    for start in range(0, n, ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
         w, amplitude = _decode(wanted, blocks[part])
-        if wanted.kind == "exact" and wanted.weights == "fp16" and (w != w.astype(np.float16)).any():
-            raise UnusableInput(f"{wanted.fmt.name}: the exact weights do not fit fp16")
         if not np.isfinite(w).all():
             raise UnusableInput(f"{wanted.fmt.name} weights of k={wanted.k} decode to Inf or NaN in rows {start}..")
-        want[:, part] = x.astype(np.float64) @ w.T
-        magnitude[:, part] = size @ np.abs(w).T
-        perturbed[:, part] = near @ (np.abs(w) + weight_error(np.abs(w), amplitude, wanted.weights)).T
-    return Case(x, blocks, want, magnitude, perturbed)
+        want[:, part] = left @ w.astype(left.dtype).T
+        if exact:
+            continue
+        products[:, part] = size @ np.abs(w).astype(np.float32).T
+        of_terms[:, part] = size @ amplitude.astype(np.float32).T
+        of_w[0, part], of_a[0, part] = np.abs(w).sum(axis=1), amplitude.sum(axis=1)
+    if exact:
+        return Case(x, blocks, want, None)
+    up = 1 + gamma(wanted.k + 2, ROUNDOFF["fp32"])
+    of_x = size.sum(axis=1, dtype=np.float64, keepdims=True)
+    return Case(x, blocks, want, Sums(products * up, of_terms * up, of_x * up, of_w * up, of_a * up))
 
 
 def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | NDArray[np.float16]:
@@ -154,7 +162,7 @@ def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | ND
     if wanted.kind != "exact":
         drawn = _rows(m, lambda rng, rows: rng.standard_normal((rows, k), np.float32), wanted.seed, 2)
         return _as(drawn, dtype)
-    limit = EXACT_GRANULE * 2.0 ** EXACT_BITS.get(wanted.accumulator, 24)
+    limit = EXACT_GRANULE * 2.0**wanted.exact_bits
     largest = np.zeros(k)
     for start in range(0, len(blocks), ROWS_AT_ONCE):
         largest = np.maximum(largest, _decode(wanted, blocks[start : start + ROWS_AT_ONCE])[1].max(axis=0))

@@ -47,14 +47,14 @@ def plan(
     """The shapes for a tile with `boundaries` (m, n, k steps) on a problem of `shape`.
 
     Along m and n: the step and twice the step, each -1, 0, +1, one row, and the problem's own remainder (its size cut
-    down to at most two whole steps and the same remainder). Along k, in whole blocks of `block_size`: one step and a
+    down to one whole step and the same remainder). Along k, in whole blocks of `block_size`: one step and a
     block either side, two steps, three steps, and the problem's own k. A shape that crosses from one weight slice to
     the next is among them.
 
     "quick" takes every value of every axis at least once and the corners where all axes are whole, all one short, all
-    one over; "full" takes every combination. own: also the problem's full shape (where the compiled source depends
-    on it), as "full" does up to 2^31 multiply-adds. valid: whether the tile's rules allow a shape; those that they do
-    not allow are reported.
+    one over, at the problem's k; "full" takes every combination. own: also the problem's full shape (where the compiled
+    source depends on it), as "full" does up to 2^31 multiply-adds. valid: whether the tile's rules allow a shape; those
+    that they do not allow are reported.
     Raises UnusableInput for an unknown level.
     """
     if level not in LEVELS:
@@ -94,7 +94,7 @@ class _Axis:
             sizes = [size + sign * d for d in (1, 2, 4, 8, 16) if size + sign * d >= 1]
             return next((s for s in sizes if valid(s)), sizes[0] if sizes else 1)
 
-        remainder = own if own <= 2 * step else 2 * step + own % step
+        remainder = own if own <= step else step + own % step
         values = {1, remainder}
         for size in (step, 2 * step):
             values |= {size, near(size, -1), near(size, 1), max(1, size - 1), size + 1}
@@ -116,7 +116,8 @@ def _quick(along_m: _Axis, along_n: _Axis, ks: list[int], own_k: int) -> list[Sh
         Shape(along_m.above, along_n.above, own_k),
         Shape(along_m.below, along_n.below, ks[0]),
     ]
-    axes: list[tuple[str, Sequence[int]]] = [("m", along_m.values), ("n", along_n.values), ("k", ks)]
+    shorter = [k for k in ks if k != own_k] or ks
+    axes: list[tuple[str, Sequence[int]]] = [("m", along_m.values), ("n", along_n.values), ("k", shorter)]
     rest = [[v for v in values if all(getattr(s, name) != v for s in found)] for name, values in axes]
     for index in range(max(len(left) for left in rest)):
         found.append(

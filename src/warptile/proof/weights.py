@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from warptile.contracts import UnusableInput
 from warptile.formats import Format
 from warptile.layouts import Fields
+from warptile.layouts.trits import HalfInTrits
 
 U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
@@ -27,14 +28,13 @@ def random_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
     log-uniform in [2^-8, 2^-4]; d has either sign; another fp16 field (a minimum) is 4 to 12 times d, either sign. One
     block in 32 has a subnormal d of at most 2^-15, one in 64 is zero.
     """
-    fields = fmt.split(rng.integers(0, 256, (count, fmt.block_bytes), np.uint8))
-    scales = dict(fields.scales)
+    codes, scales = _split(fmt, rng.integers(0, 256, (count, fmt.block_bytes), np.uint8))
     if _EXPONENT in scales:
         scales[_EXPONENT] = rng.integers(118, 126, scales[_EXPONENT].shape, np.uint8)
     if "d" in scales:
         shape = scales["d"].shape
         one = dict(scales) | {name: _half(np.full(a.shape, name == "d", float)) for name, a in _halves(scales).items()}
-        unit = fmt.layout.values(Fields(fields.codes, one)).astype(np.float64)
+        unit = fmt.decode(_join(fmt, codes, one)).astype(np.float64)
         rms = np.sqrt(np.square(unit).mean(axis=1, keepdims=True))
         d = np.exp2(rng.uniform(-8, -4, shape)) / np.maximum(rms, 1.0) * rng.choice([-1.0, 1.0], shape)
         d = np.where(rng.random(shape) < 1 / 32, d * 2.0**-15 / np.abs(d), d)
@@ -42,7 +42,7 @@ def random_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
         for name, array in _halves(scales).items():
             factor = rng.uniform(4, 12, array.shape) * rng.choice([-1.0, 1.0], array.shape)
             scales[name] = _half(d if name == "d" else np.abs(d) * factor)
-    return fmt.join(Fields(fields.codes, scales))
+    return _join(fmt, codes, scales)
 
 
 def exact_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
@@ -51,15 +51,14 @@ def exact_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
     d is 1/4, 1/2 or 1; other fp16 fields are -1, -1/2, 0, 1/2 or 1; group scales and minimums are those integers that
     mean at most 3; codes are any. Every product and partial sum of such weights with small integers is representable.
     """
-    fields = fmt.split(rng.integers(0, 256, (count, fmt.block_bytes), np.uint8))
-    scales = dict(fields.scales)
+    codes, scales = _split(fmt, rng.integers(0, 256, (count, fmt.block_bytes), np.uint8))
     for name, array in scales.items():
         if array.dtype.itemsize == 2:
             choices = [0.25, 0.5, 1.0] if name == "d" else [-1.0, -0.5, 0.0, 0.5, 1.0]
             scales[name] = _half(rng.choice(choices, array.shape))
         else:
             scales[name] = rng.choice(_small_values(fmt, name), array.shape).astype(array.dtype)
-    return fmt.join(Fields(fields.codes, scales))
+    return _join(fmt, codes, scales)
 
 
 def terms(fmt: Format, blocks: U8) -> tuple[F64, F64]:
@@ -82,6 +81,21 @@ def terms(fmt: Format, blocks: U8) -> tuple[F64, F64]:
     if minimum is not None:
         amplitude += np.abs(minimum.astype(np.float64))[:, :, None]
     return w, amplitude.reshape(w.shape)
+
+
+def _split(fmt: Format, blocks: U8) -> tuple[U8, dict[str, NDArray[Any]]]:
+    """Codes and scale arrays; an fp16 scale that a layout keeps among its code bytes is a scale here."""
+    fields = fmt.split(blocks)
+    if isinstance(fmt.layout.scales, HalfInTrits):
+        return fields.codes, {"d": np.ascontiguousarray(fields.codes[:, -2:]).view("<u2")}
+    return fields.codes, dict(fields.scales)
+
+
+def _join(fmt: Format, codes: U8, scales: dict[str, NDArray[Any]]) -> U8:
+    """Inverse of `_split`."""
+    if isinstance(fmt.layout.scales, HalfInTrits):
+        return fmt.join(Fields(np.concatenate([codes[:, :-2], scales["d"].view(np.uint8)], axis=1)))
+    return fmt.join(Fields(codes, scales))
 
 
 def _halves(scales: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
