@@ -18,7 +18,9 @@ def check(
     tile: Annotated[str, typer.Option("--tile", help="KERNEL:field=value,... or the values alone, with --kernel.")],
     kernel: Annotated[str | None, typer.Option("--kernel", help="Such as mul_mm.")] = None,
     format: Annotated[str, typer.Option("--format", help="The weights' format.")] = "Q4_K",
-    device: Annotated[str, typer.Option("--device", help="A live device, or a card's data file.")] = options.FIRST_DEVICE,
+    device: Annotated[
+        str, typer.Option("--device", help="A live device, or a card's data file.")
+    ] = options.FIRST_DEVICE,
     n: Annotated[int, typer.Option(min=1)] = checking.DEFAULT_N,
     k: Annotated[int, typer.Option(min=1)] = checking.DEFAULT_K,
     m: Annotated[int, typer.Option(min=1)] = checking.DEFAULT_M,

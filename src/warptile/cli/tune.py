@@ -12,7 +12,9 @@ from warptile.tuning.result import Interrupted
 
 
 def tune(
-    source: Annotated[str, typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")],
+    source: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")
+    ],
     device: options.Device = options.FIRST_DEVICE,
     m: options.Ms = "128",
     budget: options.Budget = "5m",

@@ -117,8 +117,10 @@ def _sum(each: ModelSum) -> Text:
 
 
 def _notes(result: TuneResult) -> list[Text]:
-    lines = [show.text(f"{name}: {count} tensors, {share:.1%} of the file, have no kernel", "yellow")
-             for name, count, share in result.unsupported]
+    lines = [
+        show.text(f"{name}: {count} tensors, {share:.1%} of the file, have no kernel", "yellow")
+        for name, count, share in result.unsupported
+    ]
     lines += [Text(f"{problem.text()}: {reason}", style="yellow") for problem, reason in result.unserved]
     lines += [Text(note, style="yellow") for note in result.notes]
     floors = [row.floor for row in result.rows if row.race is not None]

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from warptile import formats, kernels
-from warptile.contracts import Arm, DeviceWeights, Limits, Problem, Race, Runtime, Verdict
+from warptile.contracts import Arm, Ceilings, DeviceWeights, Limits, Problem, Race, Runtime, Verdict
 from warptile.layouts import PackedWeights, pack, upload
 from warptile.proof.proving import prove
 from warptile.proof.references import ReferenceCache
@@ -26,7 +26,14 @@ _BENCH = "tune.bench"
 _REFERENCES = "tune.references"
 
 
-def prove_job(runtime: Runtime, text: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
+def ceilings_job(runtime: Runtime) -> Ceilings:
+    """See `Runtime.ceilings`."""
+    return runtime.ceilings()
+
+
+def prove_job(
+    runtime: Runtime, text: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick"
+) -> Proof:
     """Compile a tile and prove it on each problem; the first wrong verdict ends it.
 
     The verdict covers all problems: shapes together, the worst error. Raises what `prove` raises.
@@ -37,7 +44,7 @@ def prove_job(runtime: Runtime, text: str, problems: Sequence[Problem], seed: in
     binary = runtime.compile(kernel.source(tile, problems[0], limits))
     verdicts = []
     for problem in problems:
-        verdicts.append(prove(runtime, kernel, tile, problem, seed=seed, deadline=deadline, cache=references))
+        verdicts.append(prove(runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=references))
         if not verdicts[-1].right:
             break
     return Proof(joined(verdicts), binary.key, binary.compile_seconds)

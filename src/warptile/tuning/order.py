@@ -72,7 +72,7 @@ def group_problems(
     for (name, m), members in sorted_in.items():
         stock: dict[Problem, str] = {}
         for problem in members:
-            if (found := _stock(problem, limits, kernels)) is not None:
+            if (found := stock_tile(problem, limits, kernels)) is not None:
                 kernel, tile, price = found
                 stock[problem] = tile.text()
                 prices[name, m].setdefault(tile.text(), (kernel, tile, {}))[2][problem] = price
@@ -82,8 +82,8 @@ def group_problems(
     return groups, unserved
 
 
-def _stock(problem: Problem, limits: Limits, kernels: Sequence[Kernel]) -> tuple[Kernel, Tile, Price] | None:
-    """The static tables' pick: the cheapest on paper where several kernels have one that is valid here."""
+def stock_tile(problem: Problem, limits: Limits, kernels: Sequence[Kernel]) -> tuple[Kernel, Tile, Price] | None:
+    """The static tables' pick and its price: the cheapest on paper where several kernels have one that is valid here."""
     found = []
     for kernel in kernels:
         tile = kernel.stock(problem, limits)

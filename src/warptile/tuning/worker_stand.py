@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from warptile.contracts import Identity, Limits, Problem, Race
+from warptile.contracts import Ceilings, Identity, Limits, Problem, Race
 from warptile.places import Places
 from warptile.race import Screening
 from warptile.runtimes.worker import Worker
-from warptile.tuning.jobs import prove_job, race_job, screen_job
+from warptile.tuning.jobs import ceilings_job, prove_job, race_job, screen_job
 from warptile.tuning.stand import Proof
 
 
@@ -25,9 +25,13 @@ class WorkerStand:
         """See `Stand`."""
         return self._worker.limits(), self._worker.identity()
 
-    def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
-        """See `Stand`."""
-        return self._worker.run(prove_job, tile, tuple(problems), seed, deadline, deadline=deadline)
+    def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick") -> Proof:
+        """See `Stand`; level: "quick" or "full"."""
+        return self._worker.run(prove_job, tile, tuple(problems), seed, deadline, level, deadline=deadline)
+
+    def ceilings(self) -> Ceilings:
+        """What the device reaches at most, measured on the first call."""
+        return self._worker.run(ceilings_job, deadline=120.0)
 
     def screen(
         self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
