@@ -40,14 +40,14 @@ def test_entries_come_back_in_order_across_runs(tmp_path: Path) -> None:
     first.run, second.run = "20260101T000000Z-00000000", "20260101T000001Z-00000000"
     second.append(entries.run("start", IDENTITY))
     first.append(entries.decision(IDENTITY, PROBLEM, "vulkan.a:n=1", "vulkan.b:n=2", Decision("accept", "faster")))
-    first.append(entries.race(IDENTITY, a_race(), "final", ("aa", "bb")))
+    first.append(entries.race(IDENTITY, "final", a_race(), ("aa", "bb")))
     kinds = [e["kind"] for e in Journal(tmp_path).entries()]
     assert kinds == ["decision", "race", "run"]
 
 
 def test_a_race_comes_back_with_every_sample(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
-    journal.append(entries.race(IDENTITY, a_race(), "final", ("aa", "bb")))
+    journal.append(entries.race(IDENTITY, "final", a_race(), ("aa", "bb")))
     (entry,) = journal.entries()
     assert from_json(Race, entry["race"]) == a_race()
     assert from_json(Identity, entry["identity"]) == IDENTITY
@@ -63,7 +63,7 @@ def test_a_verdict_with_infinite_error_is_strict_json(tmp_path: Path) -> None:
         nmse=float("inf"),
     )
     journal = Journal(tmp_path)
-    journal.append(entries.verdict(IDENTITY, "vulkan.a:n=1", PROBLEM, "aa", wrong, {"seconds": 1.5}))
+    journal.append(entries.verdict(IDENTITY, "vulkan.a:n=1", PROBLEM, wrong, "ss", "aa", [576], 1.5))
 
     def refuse(word: str) -> float:
         raise AssertionError(f"{word} is not JSON")

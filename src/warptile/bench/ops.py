@@ -19,6 +19,7 @@ from warptile.contracts import (
     Problem,
     Race,
     Workload,
+    Wrong,
 )
 from warptile.journal import Journal, entries, to_json
 from warptile.proof.version import PROOF_VERSION
@@ -125,10 +126,9 @@ def bench_ops(
             left_out.append((problem, "no kernel here has a valid tile for it"))
             continue
         rows.append(row)
-        sources = tuple(
-            _source(kernels, t, problem, limits) for t in (row.race.incumbent.tile, row.race.challenger.tile)
-        )
-        journal.append(entries.race(identity, "bench", row.race, (sources[0], sources[1])))
+        tiles = (row.race.incumbent.tile, row.race.challenger.tile)
+        first, second = (_source(kernels, text, problem, limits) for text in tiles)
+        journal.append(entries.race(identity, "bench", row.race, (first, second)))
     return OpsReport(workload.name, identity, ceilings, tuple(rows), tuple(left_out))
 
 
@@ -159,7 +159,7 @@ def _row(
     for text in {tile: None, incumbent: None}:
         verdict = stand.prove(text, [problem], seed, PROVE_DEADLINE_S).verdict
         if not verdict.right:
-            return _refused(text, verdict.detail)
+            raise Wrong(f"{text} failed its proof: {verdict.failed}: {verdict.detail}")
         proved[text] = verdict.binary
     race = stand.race(problem, incumbent, tile, proved, seconds, ROUNDS, seed, 60.0 + 10 * seconds)
     samples = np.asarray(race.challenger_samples or (race.challenger_seconds,))
@@ -177,10 +177,6 @@ def _row(
         ceiling_share=shortest(problem, ceilings) / took,
         race=race,
     )
-
-
-def _refused(text: str, detail: str) -> OpRow | None:
-    raise CandidateRejected(f"{text} failed its proof: {detail}")
 
 
 def shortest(problem: Problem, ceilings: Ceilings) -> float:

@@ -102,7 +102,7 @@ def _line(proved: Proved) -> Text:
     line.append(f"{proved.problem.text()}  {show.tile(proved.tile)}", style="default")
     verdict = proved.verdict
     if verdict is not None and proved.right:
-        what = f"  {len(verdict.shapes)} shapes, NMSE {verdict.nmse:.1e}, error at most {verdict.worst_ratio:.0%} of its bound"
+        what = f"  {len(verdict.shapes)} shapes, NMSE {verdict.nmse:.1e}, error {verdict.worst_ratio:.0%} of its bound"
         line.append(what, style="dim")
     if proved.reason:
         line.append(f"  {' '.join(proved.reason.split())}", style="default")

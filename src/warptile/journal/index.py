@@ -166,8 +166,12 @@ def _outcome(entry: Mapping[str, Any]) -> str:
     if isinstance(verdict, Mapping):
         return "right" if verdict.get("right") is True else f"wrong: {verdict.get('failed', '')}"
     if isinstance(race, Mapping):
-        return f"{entry.get('stage', '')} {race.get('ratio', '')}"
+        ratio = race.get("ratio")
+        return f"{entry.get('stage', '')} {ratio:.3f}x" if isinstance(ratio, float) else str(entry.get("stage", ""))
     decision = _object(entry.get("decision"))
+    if entry["kind"] == "race":
+        arms = entry.get("arms")
+        return f"{entry.get('stage', '')} {len(arms) if isinstance(arms, list) else 0} tiles"
     return str(entry.get("outcome") or decision.get("outcome") or entry.get("event") or entry.get("action") or "")
 
 

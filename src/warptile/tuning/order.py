@@ -83,7 +83,7 @@ def group_problems(
 
 
 def stock_tile(problem: Problem, limits: Limits, kernels: Sequence[Kernel]) -> tuple[Kernel, Tile, Price] | None:
-    """The static tables' pick and its price: the cheapest on paper where several kernels have one that is valid here."""
+    """The static tables' pick and its price: the cheapest on paper where several kernels have a valid one."""
     found = []
     for kernel in kernels:
         tile = kernel.stock(problem, limits)
