@@ -6,13 +6,12 @@ import contextlib
 from typing import Annotated
 
 import typer
-from rich.table import Table as Grid
 from rich.text import Text
 
 from warptile import kernels, workloads
 from warptile.bench import OpsReport, bench_ops
 from warptile.cli import options, show
-from warptile.cli.tune_view import PLAIN_BOX
+from warptile.cli.tune_view import grid
 from warptile.journal import Journal
 from warptile.tables import Table
 from warptile.tuning.budget import Budget
@@ -63,7 +62,7 @@ def ops(
 
 def _print(report: OpsReport) -> None:
     console = show.out()
-    table = Grid(box=PLAIN_BOX, padding=(0, 1), pad_edge=False)
+    table = grid()
     table.add_column("matmul", no_wrap=True)
     for name in ("M", "stock", "served", "GFLOP/s", "ceiling", "spread"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from warptile.cli import options, show
-from warptile.cli.tune_view import PLAIN_BOX
+from warptile.cli.tune_view import grid
 from warptile.contracts import UnusableInput
 from warptile.journal import KINDS, Journal
 from warptile.journal.index import Hit, Index
@@ -46,7 +45,7 @@ def list_entries(
     if json:
         show.print_json({"folder": str(journal.folder), "entries": hits, "warnings": warnings})
         return
-    table = Table(box=PLAIN_BOX, padding=(0, 1), pad_edge=False)
+    table = grid()
     for name in ("entry", "kind", "what", "outcome"):
         table.add_column(name, overflow="fold", no_wrap=name == "entry")
     for hit in hits:

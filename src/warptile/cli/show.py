@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -15,9 +16,9 @@ from warptile.journal import to_json
 
 
 def out() -> Console:
-    """The console of results: stdout; 100 columns where it is no terminal."""
+    """The console of results: stdout; 100 columns where it is no terminal and COLUMNS does not say otherwise."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=100)
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(highlight=False, width=100)
 
 
 def err() -> Console:
@@ -54,9 +55,9 @@ def significant(value: float) -> str:
 
 
 def tile(full: str) -> str:
-    """A tile in short: the kernel's bare name and its values, which `--tile` reads back."""
+    """A tile in short: the kernel's bare name and its values; `--tile` reads it back."""
     kernel, _, body = full.partition(":")
-    return f"{kernel.split('.', 1)[-1]} " + ",".join(part.split("=", 1)[-1] for part in body.split(","))
+    return f"{kernel.split('.', 1)[-1]}:" + ",".join(part.split("=", 1)[-1] for part in body.split(","))
 
 
 def matmul(problem: Problem) -> str:

@@ -6,11 +6,10 @@ import contextlib
 from typing import Annotated
 
 import typer
-from rich.table import Table as Grid
 from rich.text import Text
 
 from warptile.cli import options, show
-from warptile.cli.tune_view import PLAIN_BOX
+from warptile.cli.tune_view import grid
 from warptile.contracts import CandidateRejected, UnusableInput
 from warptile.journal import Journal, entries
 from warptile.proof.version import PROOF_VERSION
@@ -42,12 +41,12 @@ def show_table(
         return
     console = show.out()
     console.print(Text(str(table.path), style="dim"), soft_wrap=True)
-    grid = Grid(box=PLAIN_BOX, padding=(0, 1), pad_edge=False)
+    listed = grid()
     for name in ("matmul", "M", "tile", "time", "ratio", "valid"):
-        grid.add_column(name, overflow="fold", no_wrap=name in ("matmul", "ratio"))
+        listed.add_column(name, overflow="fold", no_wrap=name in ("matmul", "ratio"))
     for row in table.rows():
         for point in row.points:
-            grid.add_row(
+            listed.add_row(
                 show.text(show.matmul(row.key.problem(point.m))),
                 str(point.m),
                 show.text(show.tile(point.tile)),
@@ -55,7 +54,7 @@ def show_table(
                 show.ratio(point.ratio, point.low, point.high) if point.tile != point.stock else "stock stays",
                 show.text(point.validity.stale(table.identity, PROOF_VERSION) or "yes"),
             )
-    console.print(grid if table.rows() else Text("nothing was tuned on this device yet: warptile tune MODEL.gguf"))
+    console.print(listed if table.rows() else Text("nothing was tuned on this device yet: warptile tune MODEL.gguf"))
 
 
 @app.command("verify")

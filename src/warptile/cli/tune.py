@@ -38,5 +38,4 @@ def tune(
     if json:
         show.print_json(result.to_json())
     else:
-        console = show.out()
-        console.print(tune_view.render(result, console.width))
+        tune_view.print_result(show.out(), result)

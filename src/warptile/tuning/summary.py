@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 
 from warptile.contracts import Problem, Workload
@@ -33,13 +34,14 @@ def summary(
     known = {problem for problem, _ in unserved}
     late = [(p, "the budget ended before it was measured") for p in state.standings if p not in rows and p not in known]
     rechecked = bool(listed) and all(row.reuse == "rechecked" for row in listed)
+    source = shlex.quote(workload.source)
     hints = []
     if rechecked:
-        hints.append(f"warptile tune {workload.source} --explore    # search on from these winners")
+        hints.append(f"warptile tune {source} --explore    # search on from these winners")
     elif late:
-        hints.append(f"warptile tune {workload.source} --budget {2 * state.budget.seconds:.0f}s    # it resumes")
+        hints.append(f"warptile tune {source} --budget {2 * state.budget.seconds:.0f}s    # it resumes")
     else:
-        hints.append(f"warptile tune {workload.source}    # re-checks these winners in seconds")
+        hints.append(f"warptile tune {source}    # re-checks these winners in seconds")
     hints += ["warptile table show    # what is served on this device", "warptile journal list    # what was tried"]
     return TuneResult(
         name=workload.name,
