@@ -104,7 +104,7 @@ def true_seconds(tile: str, problem: Problem) -> float:
 class FakeStand:
     """Steps that take `step_seconds` of `now` each. faults: what a tile's proof raises; wrong: tiles that fail it.
 
-    interrupt_at: the step that Ctrl-C interrupts. log: (step, tile or problem) in order.
+    interrupt_at: the step that Ctrl-C interrupts. build: part of every artefact. log: (step, tile or problem) in order.
     """
 
     limits: Limits = LIMITS
@@ -117,6 +117,7 @@ class FakeStand:
     race_faults: Mapping[str, CandidateRejected] = field(default_factory=dict)
     wrong: frozenset[str] = frozenset()
     interrupt_at: int | None = None
+    build: str = "1"
     log: list[tuple[str, str]] = field(default_factory=list)
 
     def clock(self) -> float:
@@ -137,7 +138,7 @@ class FakeStand:
             raise self.faults[tile]
         right = tile not in self.wrong
         verdict = Verdict(right=right, checks=("bound",), failed="" if right else "bound", binary=hash(tile) % 1000 + 1)
-        return Proof(verdict, f"artefact of {tile}", 0.5)
+        return Proof(verdict, f"artefact {self.build} of {tile}", 0.5)
 
     def seconds(self, tile: str, problem: Problem) -> float:
         return true_seconds(tile, problem) * self.factor.get(tile, 1.0)

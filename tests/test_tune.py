@@ -104,7 +104,7 @@ def test_faults_of_candidates_are_recorded_and_the_run_goes_on(tmp_path: Path) -
     assert outcomes
     wrong = {e["tile"] for e in entries if e["kind"] == "verdict" and not e["verdict"]["right"]}
     assert wrong <= {FakeTile(16, 8).text()}
-    assert result.rejected == len({e["tile"] for e in entries if e["kind"] == "candidate"}) + len(wrong) or True
+    assert result.rejected >= len(outcomes) + len(wrong)
 
 
 def test_a_tile_that_hangs_only_in_the_race_is_the_one_to_blame(tmp_path: Path) -> None:
@@ -137,8 +137,7 @@ def test_a_second_run_rechecks_and_repeats_nothing(tmp_path: Path) -> None:
     result = run(second, tmp_path)
     assert result.rechecked
     assert {row.reuse for row in result.rows} == {"rechecked"}
-    assert [step for step, _ in second.log] == ["prove", "race", "race", "prove", "race"] or len(second.log) <= 6
-    assert not any(step == "screen" for step, _ in second.log)
+    assert sorted(step for step, _ in second.log) == ["prove"] * 3 + ["race"] * 3
     assert {row.tile for row in result.rows} == {BEST}
     assert any("--explore" in hint for hint in result.hints)
 
@@ -179,6 +178,14 @@ def test_a_winner_that_slowed_down_is_searched_anew(tmp_path: Path) -> None:
     result = run(slower, tmp_path)
     assert all(row.tile not in (BEST, STOCK) for row in result.rows)
     assert any("no longer faster" in note for note in result.notes)
+
+
+def test_another_compiled_input_is_measured_again(tmp_path: Path) -> None:
+    run(FakeStand(), tmp_path)
+    rebuilt = FakeStand(build="2", factor={BEST: 3.0})
+    result = run(rebuilt, tmp_path, kernel=FakeKernel(version="2"))
+    assert any("another binary" in note for note in result.notes)
+    assert all(row.tile not in (BEST, STOCK) for row in result.rows)
 
 
 def test_explore_searches_on_from_the_winners(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import types
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,3 +99,12 @@ def tune_on(
         raise Interrupted(notes.tried, journal.path) from None
     journal.append(entries.run("end", identity, tried=notes.tried, rejected=notes.rejected, seconds=budget.spent()))
     return summary(workload, passes, unserved, state)
+
+
+class _Callable(types.ModuleType):
+    """Importing a submodule binds its name in the package, so `warptile.tune` is this module and must be callable."""
+
+    __call__ = staticmethod(tune)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -20,8 +20,8 @@ OVERHEAD_S = 1.0
 def recheck(state: State, problem: Problem) -> None:
     """Prove the table's tile again and race it once more, shortly, against the stock it won against.
 
-    Where it fails, or is slower than the stock, the problem waits to be searched anew. Where the stock had stayed,
-    proving it again is all.
+    Where it fails, compiles to another binary than the one measured, or is slower than the stock, the problem waits to
+    be searched anew. Where the stock had stayed, proving it again is all.
     """
     standing = state.standings[problem]
     kept = standing.kept
@@ -30,6 +30,9 @@ def recheck(state: State, problem: Problem) -> None:
     state.tell("recheck", f"{problem.text()}  {kept.tile}")
     if not state.prove(kept.tile, [problem], again=True):
         state.distrust(problem, "is no longer right")
+        return
+    if state.proof(kept.tile, problem).artefact != kept.validity.artefact:
+        state.distrust(problem, "was measured as another binary")
         return
     race, reason = None, f"proved again; {kept.reason}"
     if kept.tile != kept.stock and standing.stock == kept.stock and state.prove(kept.stock, [problem]):
