@@ -90,7 +90,7 @@ def _notes(result: TuneResult) -> list[Text]:
         show.text(f"{name}: {count} tensors, {share:.1%} of the file's tensor bytes, have no kernel", "yellow")
         for name, count, share in result.unsupported
     ]
-    lines += [show.text(f"{problem.text()}: {reason}", "yellow") for problem, reason in result.unserved]
+    lines += [Text(f"{problem.text()}: {reason}", style="yellow") for problem, reason in result.unserved]
     lines += [Text(note, style="yellow") for note in result.notes]
     raced = [row for row in result.rows if row.race is not None]
     if raced:
