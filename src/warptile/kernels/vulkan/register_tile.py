@@ -60,7 +60,9 @@ def translation_unit(
         **own,
     }
     constants = "".join(
-        f"const bool {name} = {str(value).lower()};\n" if isinstance(value, bool) else f"const uint {name} = {value}u;\n"
+        f"const bool {name} = {str(value).lower()};\n"
+        if isinstance(value, bool)
+        else f"const uint {name} = {value}u;\n"
         for name, value in numbers.items()
     )
     elements = ", ".join(f"acc[(a) + {e}u]" for e in range(load_n))

@@ -48,17 +48,22 @@ def price(
         ),
         compulsory_bytes=problem.n * problem.k * weight_bytes + 4.0 * problem.m * (problem.k + problem.n),
     )
+    notes: list[str] = []
     if limits.kind == "software":
         work = DirectWork(chunks, thread_n, thread_m, load_n, x_access, split_k)
         subgroups = ceil_div(workgroup, limits.subgroup)
         seconds = software_price.launch_seconds(found, work, limits.subgroup, subgroups, workgroups, limits.units)
         spills = sums > software_price.SUMS_IN_REGISTERS
+        compiling = software_price.compile_seconds(found, work, limits.subgroup)
+        if compiling >= 1.0:
+            notes.append(f"compiles in about {compiling:.0f} s the first time")
     else:
         slots = _gpu_work(chunks, thread_n, thread_m, x_access, split_k, weight_bytes, limits.subgroup)
         slow_down = spill_factor(sums, held)
         seconds = launch_seconds(limits, slots, traffic, workgroup, workgroups, resident, slow_down)
         spills = held.spills
-    notes = [f"{sums} sums a thread do not fit the registers"] if spills else []
+    if spills:
+        notes.append(f"{sums} sums a thread do not fit the registers")
     waste = 1 - problem.n * problem.m / (workgroups * lanes_n * thread_n * thread_m)
     if waste >= 0.1:
         notes.append(f"{waste:.0%} of the tile area lies outside y")

@@ -36,7 +36,7 @@ class MulMatVec:
     tile_type: type[Tile] = MulMatVecTile
 
     def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
-        """One and four subgroups along n, k split up to eight ways, as many columns as m asks for, and the next less."""
+        """One and four subgroups along n, k split up to eight ways, the two largest columns that m can fill."""
         fitting = [c for c in _COLUMNS if c < 2 * problem.m]
         for subgroups, split_k, thread_n, columns, x_access in itertools.product(
             (1, 4), _SPLIT_K, _THREAD_N, fitting[-2:], register_tile.X_ACCESS
