@@ -249,6 +249,8 @@ class FakeKernel:
             out[-1, -1] *= np.float32(1.05)
         if fault == "wrong_beyond_two_tiles" and rows > 2 * tile.tile_n:
             out[0, -1] *= np.float32(1.05)
+        if fault == "wraps_after_128_rows":
+            out[:, 128:] = out[:, : max(0, rows - 128)]
         if fault == "nondeterministic":
             out *= np.float32(1) + np.float32(1.2e-7) * (call.runs % 2)
         y = ys[y0:y1].view(np.float32).reshape(m, stride)

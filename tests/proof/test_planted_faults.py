@@ -100,6 +100,16 @@ def test_a_kernel_compiled_for_one_n_is_proved_on_that_n(cache: ReferenceCache) 
     assert (8, 200, 64) in found.shapes
 
 
+@pytest.mark.parametrize("weights", ["fp32", "fp16"])
+def test_a_fault_beyond_the_boundary_shapes_is_found_on_the_whole_problem(cache: ReferenceCache, weights: str) -> None:
+    """An index that wraps at 128 rows: no boundary shape of this tile has as many."""
+    problem = Problem("Q4_1", 200, 64, 8)
+    found = verdict(cache, "wraps_after_128_rows", weights=weights, problem=problem)
+    assert not found.right
+    assert found.shapes[-1] == (8, 200, 64)
+    assert found.first_wrong is None or found.first_wrong.column >= 128
+
+
 def test_shapes_that_never_reach_a_whole_tile_prove_nothing(cache: ReferenceCache) -> None:
     kernel = FakeKernel(rule=lambda tile, problem: problem.n < tile.tile_n or problem.n == PROBLEM.n)
     runtime = FakeRuntime(kernel.programs())
@@ -128,10 +138,10 @@ def test_an_unknown_level_is_an_error(cache: ReferenceCache) -> None:
         prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, "deeper", cache=cache)
 
 
-def test_an_operand_type_without_a_bound_is_an_error(cache: ReferenceCache) -> None:
-    kernel = FakeKernel("q8_1")
-    with pytest.raises(UnusableInput, match="q8_1"):
-        prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM, cache=cache)
+def test_arithmetic_without_a_bound_is_not_right(cache: ReferenceCache) -> None:
+    found = verdict(cache, "none", weights="q8_1")
+    assert (found.right, found.failed) == (False, "bound")
+    assert "q8_1" in found.detail
 
 
 def test_a_proof_past_its_deadline_is_a_timeout(cache: ReferenceCache) -> None:

@@ -49,20 +49,32 @@ def test_seeds_differ() -> None:
 
 
 def test_the_cache_stays_within_its_bytes() -> None:
-    cache = ReferenceCache(max_bytes=600_000)
-    for k in range(32, 32 * 40, 32):
+    cache = ReferenceCache(max_bytes=300_000)
+    for k in range(32, 32 * 16, 32):
         wanted = dataclasses.replace(RANDOM, k=k)
-        cache.packed(wanted, cache.case(wanted, 64, 64), 1)
-        assert cache.nbytes <= 600_000
+        cache.packed(wanted, cache.case(wanted, 64, 64))
+        assert cache.nbytes <= 300_000
 
 
-def test_packed_weights_are_the_blocks_in_as_many_slices_as_asked() -> None:
+def test_packed_weights_are_the_blocks_in_slices_of_the_rows_asked() -> None:
     cache = ReferenceCache()
     case = cache.case(RANDOM, 1, 33)
-    packed = cache.packed(RANDOM, case, 2)
-    assert len(packed.slices) >= 2
+    packed = cache.packed(RANDOM, case, 16)
+    assert [s.rows for s in packed.slices] == [16, 16, 1]
     assert (unpack(packed) == case.blocks).all()
-    assert cache.packed(RANDOM, case, 2) is packed
+    assert cache.packed(RANDOM, case, 16) is packed
+    assert len(cache.packed(RANDOM, case).slices) == 1
+
+
+def test_a_whole_problem_repeats_its_rows_and_is_not_kept_where_it_is_large() -> None:
+    cache = ReferenceCache(max_bytes=500_000)
+    case = cache.case(RANDOM, 1, 61)
+    packed = cache.whole(RANDOM, case, 200, 1 << 20)
+    assert (unpack(packed) == case.blocks[np.arange(200) % 61]).all()
+    assert cache.whole(RANDOM, case, 200, 1 << 20) is packed
+    held = cache.nbytes
+    assert cache.whole(RANDOM, case, 5000, 1 << 20).nbytes > 250_000
+    assert cache.nbytes == held
 
 
 @pytest.mark.parametrize("bits", [24, 11])

@@ -19,12 +19,12 @@ def everything(shape: Shape) -> bool:
 def test_every_boundary_is_probed_on_both_sides(level: str, steps: tuple[int, int, int]) -> None:
     shapes = plan(level, steps, OWN, 32, everything).random
     step_m, step_n, step_k = steps
-    ms, ns = ({getattr(s, axis) for s in shapes if s.slices == 1} for axis in "mn")
+    ms, ns = ({getattr(s, axis) for s in shapes if not s.slice_rows} for axis in "mn")
     for step, seen in ((step_m, ms), (step_n, ns)):
         assert {v for v in (step - 1, step, step + 1, 2 * step - 1, 2 * step, 2 * step + 1) if v} <= seen
     ks = {s.k for s in shapes}
     assert {step_k, step_k + 32, 2 * step_k, 3 * step_k, 576} <= ks
-    assert any(s.slices > 1 for s in shapes)
+    assert any(s.slice_rows for s in shapes)
 
 
 def test_the_problems_own_remainder_is_kept() -> None:
@@ -50,7 +50,7 @@ def test_exact_inputs_run_on_the_problems_k_whole_over_and_in_slices() -> None:
     exact = plan("quick", (64, 64, 32), OWN, 32, everything).exact
     assert any(s.k == 576 for s in exact)
     assert any(s.m % 64 and s.n % 64 for s in exact)
-    assert any(s.slices > 1 for s in exact)
+    assert any(s.slice_rows for s in exact)
 
 
 def test_refused_shapes_are_kept_apart() -> None:
@@ -60,10 +60,15 @@ def test_refused_shapes_are_kept_apart() -> None:
     assert all(s.m > 8 for s in found.refused)
 
 
-def test_the_own_shape_is_added_on_demand() -> None:
-    assert OWN not in plan("quick", (8, 8, 32), OWN, 32, everything).random
-    assert OWN in plan("quick", (8, 8, 32), OWN, 32, everything, own=True).random
-    assert OWN in plan("full", (8, 8, 32), OWN, 32, everything).random
+def test_the_whole_problem_runs_at_fewer_rows_where_it_is_large() -> None:
+    large = Shape(512, 14336, 4096)
+    assert plan("quick", (8, 8, 32), OWN, 32, everything).whole == OWN
+    assert plan("quick", (8, 8, 32), large, 32, everything).whole == Shape(9, 14336, 4096)
+    assert plan("quick", (8, 8, 32), large, 32, lambda s: s.m % 4 == 1).whole == Shape(9, 14336, 4096)
+    assert plan("quick", (8, 8, 32), large, 32, lambda s: s.m == 1).whole == Shape(1, 14336, 4096)
+    assert plan("quick", (8, 8, 32), large, 32, lambda s: s.m == 512).whole == large
+    assert plan("quick", (8, 8, 32), large, 32, everything, own=True).whole == large
+    assert plan("full", (8, 8, 32), large, 32, everything).whole == Shape(146, 14336, 4096)
 
 
 def test_unknown_level() -> None:
@@ -75,4 +80,4 @@ def test_rows_loaded_in_fours_are_probed_at_the_nearest_size_the_rules_allow() -
     shapes = plan("quick", (8, 32, 32), OWN, 32, lambda s: s.n % 4 == 0).random
     ns = {s.n for s in shapes}
     assert {28, 32, 36, 60, 64, 68} <= ns
-    assert any(s.slices > 1 for s in shapes)
+    assert any(s.slice_rows for s in shapes)

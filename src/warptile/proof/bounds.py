@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile.contracts import Arithmetic, UnusableInput
+from warptile.contracts import Arithmetic, Wrong
 
 ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "fp16": 2.0**-11}
 SMALLEST_NORMAL = {"fp32": 2.0**-126, "fp16": 2.0**-14}
@@ -38,11 +38,15 @@ SUBNORMAL_SPACING_FP16 = 2.0**-24
 Array = NDArray[np.float64]
 
 
+class Unbounded(Wrong):
+    """The arithmetic has no error bound, so a result cannot be told right from wrong."""
+
+
 def gamma(n: int, roundoff: float) -> float:
-    """gamma_n = n u / (1 - n u) (Higham, lemma 3.1). Raises UnusableInput where n u >= 1: nothing is bounded then."""
+    """gamma_n = n u / (1 - n u) (Higham, lemma 3.1). Raises Unbounded where n u >= 1."""
     product = n * roundoff
     if product >= 1:
-        raise UnusableInput(f"no error bound: {n} roundings of unit roundoff {roundoff:g} are unbounded")
+        raise Unbounded(f"no error bound: {n} roundings of unit roundoff {roundoff:g} are unbounded")
     return product / (1 - product)
 
 
@@ -95,7 +99,7 @@ def _conversion(kind: str) -> Moves:
         return Moves(0.0, 0.0, 0.0)
     if kind == "fp16":
         return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
-    raise UnusableInput(f"the proof has no error bound for operands of type {kind!r}; it knows fp32 and fp16")
+    raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows fp32 and fp16")
 
 
 def operand_error(sums: Sums, w: Moves, x: Moves, k: int) -> Array:
@@ -111,10 +115,10 @@ def element_bound(
 ) -> Array:
     """The bound on |got[i, j] - want[i, j]|, f64[m, n], for want = sum_k x w.
 
-    Raises UnusableInput where the arithmetic has no bound.
+    Raises Unbounded where the arithmetic has no bound.
     """
     if arithmetic.accumulator not in SMALLEST_NORMAL:
-        raise UnusableInput(f"the proof has no error bound for accumulators of type {arithmetic.accumulator!r}")
+        raise Unbounded(f"the proof has no error bound for accumulators of type {arithmetic.accumulator!r}")
     moved = weight_moves(arithmetic.weights), activation_moves(arithmetic.activations, x_dtype)
     operands = operand_error(sums, *moved, k)
     roundings = arithmetic.depth + arithmetic.parts

@@ -82,14 +82,16 @@ def written(y: NDArray[Any], poison: int) -> Finding | None:
     return Finding("written", f"{int(left.sum())} of {left.size} elements were not written, first y[{row}, {column}]")
 
 
-def finite(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
+def finite(y: NDArray[Any]) -> Finding | None:
     """ "finite": no element of y[m, n] is NaN or infinite; inputs are finite, the bytes around them are NaN."""
     bad = ~np.isfinite(y)
     if not bad.any():
         return None
     row, column = _first(bad)
-    wrong = FirstWrong(row, column, float(y[row, column]), float(want[row, column]), 0.0)
-    return Finding("finite", f"{int(bad.sum())} of {bad.size} elements are not finite, first y[{row}, {column}]", wrong)
+    return Finding(
+        "finite",
+        f"{int(bad.sum())} of {bad.size} elements are not finite, first y[{row}, {column}] = {float(y[row, column])}",
+    )
 
 
 def nmse(y: NDArray[Any], want: NDArray[np.float64]) -> float:
@@ -115,18 +117,18 @@ def worst_ratio(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.fl
     return float(_ratios(y, want, bound).max(initial=0.0))
 
 
-def bounded(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> Finding | None:
-    """ "bound": |y[i, j] - want[i, j]| <= bound[i, j] for every element."""
-    ratios = _ratios(y, want, bound)
-    bad = ~(ratios <= 1.0)
+def bounded(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64], column0: int = 0) -> Finding | None:
+    """ "bound": |y[i, j] - want[i, j]| <= bound[i, j] for every element; y's first column is `column0` of the whole."""
+    bad = ~(_ratios(y, want, bound) <= 1.0)
     if not bad.any():
         return None
     row, column = _first(bad)
-    wrong = FirstWrong(row, column, float(y[row, column]), float(want[row, column]), float(bound[row, column]))
+    got, wanted, most = (float(a[row, column]) for a in (y, want, bound))
+    wrong = FirstWrong(row, column0 + column, got, wanted, most)
     return Finding(
         "bound",
-        f"{int(bad.sum())} of {bad.size} elements exceed their bound, first y[{row}, {column}] = {wrong.got:.9g},"
-        f" want {wrong.want:.9g} +- {wrong.bound:.3g}",
+        f"{int(bad.sum())} of {bad.size} elements exceed their bound, first y[{row}, {wrong.column}] = {got:.9g},"
+        f" want {wanted:.9g} +- {most:.3g}",
         wrong,
     )
 

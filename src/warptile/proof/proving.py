@@ -23,12 +23,14 @@ from warptile.contracts import (
     Verdict,
 )
 from warptile.proof import checks
-from warptile.proof.bounds import element_bound
+from warptile.proof.bounds import Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
-from warptile.proof.references import EXACT_BITS, Kind, ReferenceCache, Wanted
-from warptile.proof.runs import run
+from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
+from warptile.proof.runs import Real, run
 from warptile.proof.shapes import Shape, plan
 from warptile.proof.version import PROOF_VERSION
+
+PERIODS_AT_ONCE = 64
 
 
 def prove(
@@ -50,9 +52,9 @@ def prove(
     tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights. deadline: seconds from now, asked for
     before each shape. cache: references shared between tiles; without one they are computed for this call.
 
-    Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level or
-    arithmetic without a bound, Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost,
-    OutOfMemory). A wrong result raises nothing: the verdict says which check spoke.
+    Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
+    Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
+    raises nothing: the verdict says which check spoke ("bound", too, for an arithmetic that has no error bound).
     """
     proof = _Proof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
     end = None if deadline is None else clock() + deadline
@@ -65,6 +67,7 @@ def prove(
     cases += [("exact", s) for s in todo.exact]
     if blocks is not None:
         cases.append(("real", _real_shape(problem, blocks, todo.random)))
+    cases.append(("whole", todo.whole))
     proof.expect(cases)
     finding = _reached(proof, binary, kernel.boundaries(tile), [shape for _, shape in cases])
     for kind, shape in cases:
@@ -114,7 +117,7 @@ class _Proof:
         """Note the largest m and n of each kind and k, so that a reference is computed once for all of them."""
         for kind, shape in cases:
             m, n = self.largest.get((kind, shape.k), (0, 0))
-            self.largest[kind, shape.k] = (max(m, shape.m), max(n, shape.n))
+            self.largest[kind, shape.k] = (max(m, shape.m), max(n, PERIOD if kind == "whole" else shape.n))
 
     def refuse_invalid(self) -> None:
         """Raise where the tile breaks a rule on the problem itself."""
@@ -143,7 +146,10 @@ class _Proof:
 
     def prove_shape(self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None) -> Finding | None:
         """Run a shape (twice, but once for exact inputs) and ask every check; the first finding, with its shape."""
-        found = self._finding(kind, shape, blocks)
+        try:
+            found = self._finding(kind, shape, blocks)
+        except Unbounded as error:
+            found = Finding("bound", str(error))
         self.shapes[shape.m, shape.n, shape.k] = None
         if found is None:
             return None
@@ -156,18 +162,22 @@ class _Proof:
         wanted = Wanted(
             formats.by_name(problem.format),
             shape.k,
-            kind,
+            "random" if kind == "whole" else kind,
             self.seed,
             problem.x_dtype,
             EXACT_BITS.get(arithmetic.accumulator, 24),
         )
-        case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, shape.n)
-        packed = self.cache.packed(wanted, case, shape.slices)
+        rows = PERIOD if kind == "whole" else shape.n
+        case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, rows)
+        if kind == "whole":
+            packed = self.cache.whole(wanted, case, shape.n, self.runtime.limits().max_buffer_bytes)
+        else:
+            packed = self.cache.packed(wanted, case, shape.slice_rows)
         binary = self.compiled(shape)
 
-        def once(again: bool) -> tuple[NDArray[np.float32], Finding | None]:
-            done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, case.want, again)
-            return done.y, done.finding
+        def once(again: bool) -> tuple[Real, Finding | None]:
+            done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, again)
+            return done.y, done.finding or checks.finite(done.y)
 
         y, finding = once(again=False)
         if finding is not None:
@@ -175,14 +185,24 @@ class _Proof:
         if case.sums is None:
             return checks.exact(y, case.want)
         bound = element_bound(case.want, case.sums, arithmetic, shape.k, problem.x_dtype, problem.y_dtype)
-        if y.size >= checks.NMSE_ELEMENTS:
-            self.nmse = max(self.nmse, checks.nmse(y, case.want))
-        self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(y, case.want, bound))
-        finding = checks.normalised(y, case.want) or checks.bounded(y, case.want, bound)
-        if finding is not None:
-            return finding
+        for start in range(0, shape.n, PERIOD * PERIODS_AT_ONCE if kind == "whole" else shape.n):
+            finding = self._compare(y, case.want, bound, start)
+            if finding is not None:
+                return finding
+        if kind == "whole":
+            return None
         second, finding = once(again=True)
         return finding or checks.repeated(y, second)
+
+    def _compare(self, y: Real, want: NDArray[np.float64], bound: NDArray[np.float64], start: int) -> Finding | None:
+        """ "nmse" and "bound" of y's columns from `start` on, `want` and `bound` repeated along them."""
+        columns = np.arange(start, min(y.shape[1], start + max(want.shape[1], PERIOD * PERIODS_AT_ONCE)))
+        part, repeated = y[:, columns], columns % want.shape[1]
+        want, bound = want[:, repeated], bound[:, repeated]
+        if part.size >= checks.NMSE_ELEMENTS:
+            self.nmse = max(self.nmse, checks.nmse(part, want))
+        self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(part, want, bound))
+        return checks.normalised(part, want) or checks.bounded(part, want, bound, start)
 
 
 def _real_shape(problem: Problem, blocks: NDArray[np.uint8], planned: tuple[Shape, ...]) -> Shape:

@@ -20,7 +20,10 @@ from warptile.proof.weights import EXACT_GRANULE, exact_blocks, random_blocks, t
 
 U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
-Kind = Literal["random", "exact", "real"]
+Kind = Literal["random", "exact", "real", "whole"]
+
+PERIOD = 61
+"""Rows drawn for a whole problem, repeated along n: a prime, so that a row wrong by any tile's size is another row."""
 
 ROWS_AT_ONCE = 64
 EXACT_BITS = {"fp32": 24, "fp16": 11}
@@ -100,15 +103,27 @@ class ReferenceCache:
         self._trim()
         return held.part(m, n)
 
-    def packed(self, wanted: Wanted, case: Case, slices: int) -> PackedWeights:
-        """The case's weights in their layout, in at least `slices` slices where there are as many rows."""
+    def packed(self, wanted: Wanted, case: Case, slice_rows: int = 0) -> PackedWeights:
+        """The case's weights in their layout, in slices of at most `slice_rows` rows (0: in one)."""
         n = len(case.blocks)
-        key = (wanted.fmt.name, wanted.k, slices, n, _digest(case.blocks))
+        most = wanted.fmt.layout.offsets(slice_rows, wanted.k)[1] * 4 if slice_rows else None
+        key = (wanted.fmt.name, wanted.k, slice_rows, n, _digest(case.blocks))
+        return self._kept(key, lambda: pack(wanted.fmt, np.ascontiguousarray(case.blocks), n, wanted.k, most))
+
+    def whole(self, wanted: Wanted, case: Case, n: int, max_bytes: int) -> PackedWeights:
+        """The case's rows repeated to n rows, in slices of at most `max_bytes`."""
+        key = (wanted.fmt.name, wanted.k, "whole", n, max_bytes, _digest(case.blocks))
+        return self._kept(
+            key, lambda: pack(wanted.fmt, np.resize(case.blocks, (n, case.blocks.shape[1])), n, wanted.k, max_bytes)
+        )
+
+    def _kept(self, key: object, make: Callable[[], PackedWeights]) -> PackedWeights:
+        """A packed weight kept under `key`; one that takes more than half of the room is not kept."""
         found = self._packed.get(key)
         if found is None:
-            rows = -(-n // slices)
-            most = None if slices == 1 else wanted.fmt.layout.offsets(rows, wanted.k)[1] * 4
-            found = pack(wanted.fmt, np.ascontiguousarray(case.blocks), n, wanted.k, most)
+            found = make()
+            if found.nbytes > self._max_bytes // 2:
+                return found
             self._packed[key] = found
         self._packed.move_to_end(key)
         self._trim()

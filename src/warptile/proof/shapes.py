@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from warptile.contracts import UnusableInput
 
 LEVELS = ("quick", "full")
-FULL_MACS = 1 << 31
+WHOLE_MACS = {"quick": 1 << 29, "full": 1 << 33}
 
 
 @dataclass(frozen=True, order=True)
 class Shape:
-    """One shape to run: y[m, n] over k, the weight rows cut into at least `slices` device buffers."""
+    """One shape to run: y[m, n] over k, the weight rows in slices of `slice_rows` (0: in one)."""
 
     m: int
     n: int
     k: int
-    slices: int = 1
+    slice_rows: int = 0
 
     @property
     def macs(self) -> int:
@@ -29,10 +29,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class ProofPlan:
-    """What to run. Random inputs on `random`, exact-integer inputs on `exact`; `refused`: shapes outside the rules."""
+    """What to run: random inputs on `random`, exact-integer inputs on `exact`, and `whole`.
+
+    whole: the problem's own n and k, at its own m or fewer rows. refused: boundary shapes outside the tile's rules.
+    """
 
     random: tuple[Shape, ...]
     exact: tuple[Shape, ...]
+    whole: Shape
     refused: tuple[Shape, ...] = ()
 
 
@@ -52,9 +56,9 @@ def plan(
     the next is among them.
 
     "quick" takes every value of every axis at least once and the corners where all axes are whole, all one short, all
-    one over, at the problem's k; "full" takes every combination. own: also the problem's full shape (where the compiled
-    source depends on it), as "full" does up to 2^31 multiply-adds. valid: whether the tile's rules allow a shape; those
-    that they do not allow are reported.
+    one over, at the problem's k; "full" takes every combination. The whole problem runs at its own m, or at as many
+    rows as keep it within 2^29 multiply-adds (full: 2^33); own: at its own m in any case, for a compiled source that
+    depends on it. valid: whether the tile's rules allow a shape; those that they do not allow are reported.
     Raises UnusableInput for an unknown level.
     """
     if level not in LEVELS:
@@ -70,10 +74,15 @@ def plan(
     else:
         wanted = _quick(along_m, along_n, ks, shape.k)
         sliced = itertools.product((along_m.own,), (2 * step_n, 2 * step_n + 1), (second,))
-    wanted += [Shape(m, n, k, 2) for m, n, k in sliced]
-    if own or (level == "full" and shape.macs <= FULL_MACS):
-        wanted.append(shape)
-    return _divided(level, wanted, valid)
+    wanted += [Shape(m, n, k, step_n) for m, n, k in sliced if n > step_n]
+    return _divided(level, wanted, valid, shape if own else _whole(shape, WHOLE_MACS[level], valid))
+
+
+def _whole(shape: Shape, most: int, valid: Callable[[Shape], bool]) -> Shape:
+    """The shape, at the most rows that stay within `most` multiply-adds and that the rules allow."""
+    fitting = min(shape.m, max(1, most // (shape.n * shape.k)))
+    reduced = (Shape(m, shape.n, shape.k) for m in (fitting, 1))
+    return next((s for s in reduced if valid(s)), shape)
 
 
 @dataclass(frozen=True)
@@ -131,9 +140,9 @@ def _quick(along_m: _Axis, along_n: _Axis, ks: list[int], own_k: int) -> list[Sh
     return found
 
 
-def _divided(level: str, wanted: Iterable[Shape], valid: Callable[[Shape], bool]) -> ProofPlan:
+def _divided(level: str, wanted: Iterable[Shape], valid: Callable[[Shape], bool], whole: Shape) -> ProofPlan:
     unique = list(dict.fromkeys(wanted))
     allowed = [s for s in unique if valid(s)]
     refused = tuple(s for s in unique if s not in set(allowed))
-    exact = allowed if level == "full" else [s for s in allowed if s in unique[:4] or s.slices > 1]
-    return ProofPlan(tuple(allowed), tuple(exact), refused)
+    exact = allowed if level == "full" else [s for s in allowed if s in unique[:4] or s.slice_rows]
+    return ProofPlan(tuple(allowed), tuple(exact), whole, refused)

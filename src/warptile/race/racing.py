@@ -65,7 +65,7 @@ def race(
             live = [i for i in live if i < 2 or not _slower(samples[0], samples[i], seed, confidence)]
     floor = noise_floor(samples[0], samples[1], seed, confidence)
     return [
-        _result(bench, incumbent, arm, samples[0], mine, floor, seed, confidence)
+        result(bench, incumbent, arm, samples[0], mine, floor, seed, confidence)
         for arm, mine in zip(challengers, samples[2:], strict=True)
     ]
 
@@ -100,7 +100,7 @@ def _slower(incumbent: Sequence[float], challenger: Sequence[float], seed: int, 
     return median_interval(log_ratios(incumbent, challenger), seed, confidence).high < 1
 
 
-def _result(
+def result(
     bench: Bench,
     incumbent: Arm,
     challenger: Arm,
@@ -110,7 +110,8 @@ def _result(
     seed: int,
     confidence: float,
 ) -> Race:
-    paired = incumbent_samples[: len(challenger_samples)]
+    """The race of one challenger from its samples, seconds f64[rounds], beside the incumbent's of the same rounds."""
+    paired = [float(s) for s in incumbent_samples[: len(challenger_samples)]]
     interval = median_interval(log_ratios(paired, challenger_samples), seed, confidence)
     return Race(
         incumbent=incumbent,
@@ -121,11 +122,11 @@ def _result(
         confidence=confidence,
         floor=floor,
         incumbent_seconds=float(np.median(paired)) if paired else 0.0,
-        challenger_seconds=float(np.median(challenger_samples)) if challenger_samples else 0.0,
+        challenger_seconds=float(np.median(challenger_samples)) if len(challenger_samples) else 0.0,
         rounds=len(challenger_samples),
         copies=len(bench.copies),
         rotated_bytes=bench.rotated_bytes,
         cache_bytes=bench.cache_bytes,
         incumbent_samples=tuple(paired),
-        challenger_samples=tuple(challenger_samples),
+        challenger_samples=tuple(float(s) for s in challenger_samples),
     )

@@ -1,0 +1,203 @@
+"""The race on a simulated device: pairing, interleaving, rotation, identity, budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.fakes import FakeRuntime
+from tests.race.arms import PROBLEM, arm, bench, ids, number_of, resolve, simulated, weights_of
+from warptile.contracts import Arm, Problem, Race, UnusableInput, Wrong
+from warptile.race import close_bench, decide, open_bench, race, screen
+
+
+def raced(
+    runtime: FakeRuntime, challengers: list[int], budget: float = 60.0, seed: int = 3, **more: object
+) -> list[Race]:
+    return race(
+        runtime, arm(0), [arm(i) for i in challengers], bench=bench(runtime), seed=seed, budget_seconds=budget,
+        resolve=resolve, clock=runtime.clock, **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_ratios_and_floor_are_those_of_the_device() -> None:
+    faster, slower = raced(simulated([0.010, 0.008, 0.013]), [1, 2])
+    assert faster.ratio == pytest.approx(1.25, rel=0.03)
+    assert faster.low < 1.25 < faster.high
+    assert slower.ratio == pytest.approx(10 / 13, rel=0.03)
+    assert 0 < faster.floor < 0.03
+    assert faster.incumbent_seconds == pytest.approx(0.010, rel=0.03)
+    assert faster.challenger_seconds == pytest.approx(0.008, rel=0.03)
+    assert faster.rounds == len(faster.challenger_samples) == 40
+    assert faster.challenger == arm(1)
+    assert slower.high < 1
+    assert slower.rounds == 12, "an arm that can only be rejected is timed no further"
+
+
+def test_every_round_times_every_arm_and_the_incumbent_twice_in_a_new_order() -> None:
+    runtime = simulated([0.01, 0.0099])
+    calls: list[list[int]] = []
+    inner = runtime.time
+
+    def time(launches):  # type: ignore[no-untyped-def]
+        calls.append([number_of(launch) for launch in launches])
+        return inner(launches)
+
+    runtime.time = time  # type: ignore[method-assign]
+    raced(runtime, [1])
+    assert all(sorted(call) == [0, 0, 1] for call in calls)
+    assert len({tuple(call) for call in calls}) == 3
+
+
+def test_weight_copies_rotate_past_the_cache() -> None:
+    runtime = simulated([0.01, 0.01], cache_bytes=4000)
+    held = bench(runtime)
+    assert held.rotated_bytes > held.cache_bytes == 4000
+    found = raced(runtime, [1])[0]
+    assert found.copies >= 4
+    assert found.rotated_bytes > found.cache_bytes
+    used = [id(launch.buffers[1]) for launch in runtime.timed]
+    for first in range(0, len(used) - found.copies, found.copies):
+        assert len(set(used[first : first + found.copies])) == found.copies
+
+
+def test_a_race_within_the_cache_says_so() -> None:
+    runtime = simulated([0.010, 0.008], cache_bytes=1 << 30)
+    held = bench(runtime, memory_bytes=2000)
+    assert held.rotated_bytes <= 2000 < held.cache_bytes
+    found = race(
+        runtime, arm(0), [arm(1)], bench=held, seed=0, budget_seconds=60, resolve=resolve, clock=runtime.clock
+    )[0]
+    assert "weights within the cache" in decide(found).reason
+
+
+def test_short_runs_are_averaged_over_several_copies() -> None:
+    runtime = simulated([2e-4, 1e-4])
+    found = raced(runtime, [1])[0]
+    assert found.ratio == pytest.approx(2, rel=0.03)
+    of_challenger = sum(number_of(launch) == 1 for launch in runtime.timed)
+    assert of_challenger > 16 * 40
+
+
+def test_everything_is_compiled_before_anything_is_timed() -> None:
+    runtime = simulated([0.01, 0.01, 0.01])
+    inner = runtime.compile
+
+    def compile(source, instrument="none"):  # type: ignore[no-untyped-def]
+        assert not runtime.timed
+        return inner(source, instrument)
+
+    runtime.compile = compile  # type: ignore[method-assign]
+    raced(runtime, [1, 2])
+
+
+def test_a_race_ends_at_most_one_round_past_its_budget() -> None:
+    for budget in (0.0, 0.05, 0.3, 1.0):
+        runtime = simulated([0.01, 0.02, 0.01])
+        found = raced(runtime, [1, 2], budget=budget)
+        assert runtime.now <= budget + 1.2 * 0.05
+        assert len(found) == 2
+        if budget < 0.3:
+            assert decide(found[0]).outcome == "undecided"
+
+
+def test_warm_up_waits_for_a_clock_that_settles() -> None:
+    """A device three times slower at first: none of that is in the samples."""
+    runtime = simulated([0.01, 0.01], noise=0.005)
+    settled = runtime.seconds
+    runtime.seconds = lambda launch, now: settled(launch, now) * (1 + 2 * np.exp(-now / 0.1))
+    found = raced(runtime, [1])[0]
+    assert max(found.incumbent_samples) < 0.0115
+
+
+def test_a_binary_that_is_not_the_proved_one_is_not_raced() -> None:
+    runtime = simulated([0.01, 0.01])
+    proved = ids(runtime, [arm(0), arm(1)])
+    raced(runtime, [1], expected=proved)
+    with pytest.raises(Wrong, match="proved was nothing"):
+        raced(runtime, [2], expected=proved)
+    with pytest.raises(Wrong, match="proved was"):
+        raced(runtime, [1], expected=proved | {arm(1).tile: 7})
+
+
+def test_a_device_that_runs_another_binary_is_caught() -> None:
+    runtime = simulated([0.01, 0.01])
+    runtime.programs["executed"] = lambda binary: binary.id ^ 1  # type: ignore[assignment,return-value,attr-defined]
+    with pytest.raises(Wrong, match="timed binary"):
+        raced(runtime, [1])
+
+
+def test_a_clock_that_stands_still_is_no_measurement() -> None:
+    runtime = simulated([0.0, 0.0])
+    with pytest.raises(Wrong, match="no time passing"):
+        raced(runtime, [1])
+
+
+def test_an_arm_of_another_problem_is_refused() -> None:
+    runtime = simulated([0.01])
+    other = Arm(arm(0).tile, Problem("Q4_0", 24, 64, 4))
+    with pytest.raises(UnusableInput, match="m=4"):
+        race(runtime, other, [], bench=bench(runtime), seed=0, budget_seconds=1, resolve=resolve)
+
+
+def test_a_bench_is_freed_whole_even_when_an_upload_fails() -> None:
+    runtime = simulated([0.01])
+    close_bench(runtime, bench(runtime))
+    assert runtime.live == 0
+    upload, left = weights_of(runtime), [2]
+
+    def failing():  # type: ignore[no-untyped-def]
+        if not left[0]:
+            raise MemoryError
+        left[0] -= 1
+        return upload()
+
+    with pytest.raises(MemoryError):
+        open_bench(runtime, PROBLEM, failing, 1 << 20, 0)
+    assert runtime.live == 0
+
+
+def test_screening_finds_the_fastest_and_reports_every_arm() -> None:
+    seconds = [0.02 + 0.001 * i for i in range(30)]
+    seconds[17], seconds[5], seconds[9], seconds[23] = 0.010, 0.0105, 0.011, 0.2
+    runtime = simulated(seconds)
+    arms = [arm(i) for i in range(30)]
+    found = screen(runtime, arms, bench=bench(runtime), seed=0, budget_seconds=60, resolve=resolve, clock=runtime.clock)
+    assert [s.arm for s in found.survivors] == [arm(17), arm(5), arm(9)]
+    assert found.survivors[0].seconds == pytest.approx(0.010, rel=0.03)
+    assert {s.arm for s in (*found.survivors, *found.dropped)} == set(arms)
+    assert found.unmeasured == ()
+    hopeless = next(s for s in found.dropped if s.arm == arm(23))
+    assert hopeless.samples == 1
+
+
+def test_screening_stops_in_time_and_names_what_it_did_not_measure() -> None:
+    runtime = simulated([0.01] * 64)
+    arms = [arm(i) for i in range(64)]
+    found = screen(
+        runtime, arms, bench=bench(runtime), seed=0, budget_seconds=0.3, resolve=resolve, clock=runtime.clock
+    )
+    assert runtime.now <= 0.3 + 0.03
+    assert found.unmeasured
+    assert len(found.survivors) == 4
+    assert len(found.survivors) + len(found.dropped) + len(found.unmeasured) == 64
+
+
+def test_a_whole_tune_of_equal_arms_accepts_none_and_of_a_faster_one_that_one() -> None:
+    """Screen, race and confirm through the public functions, 12 tunes each."""
+    outcomes = []
+    for gain in (1.0, 1.12):
+        for seed in range(12):
+            runtime = simulated([0.01] * 15 + [0.01 / gain], noise=0.03, seed=seed)
+            arms = [arm(i) for i in range(1, 16)]
+            picked = screen(
+                runtime, arms, bench=bench(runtime), seed=seed, budget_seconds=60, resolve=resolve, clock=runtime.clock
+            ).survivors[0].arm  # fmt: skip
+            first, again = (
+                race(runtime, arm(0), [picked], bench=bench(runtime), seed=s, budget_seconds=60, resolve=resolve,
+                     clock=runtime.clock)[0]
+                for s in (seed, seed + 1000)
+            )  # fmt: skip
+            outcomes.append((gain, decide(first, again).outcome))
+    assert (1.0, "accept") not in outcomes
+    assert outcomes.count((1.12, "accept")) >= 11
