@@ -41,15 +41,17 @@ def tune(
 
     source: a GGUF model, a shape file or a shipped one's name. ms: numbers of tokens to tune for. budget: seconds.
     explore_on: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
+    Memory stays below four times the largest weight and 500 MB, both processes together.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
     """
     clock = Budget(budget)
     kept = (places or Places.default()).ready()
     workload = workloads.load(source)
-    from warptile.tuning.worker_stand import WorkerStand
+    largest = max(row.nbytes // max(1, row.times) for row in workload.rows)
+    from warptile.tuning.worker_stand import RESIDENT_BYTES, WorkerStand
 
-    with contextlib.closing(WorkerStand(device, kept)) as stand:
+    with contextlib.closing(WorkerStand(device, kept, RESIDENT_BYTES + 3 * largest)) as stand:
         return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -10,9 +11,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from warptile.contracts import Problem
+from warptile.contracts import Problem, UnusableInput
 from warptile.gguf.escape import escaped
 from warptile.journal import to_json
+from warptile.kernels import parse_tile
 
 
 def out() -> Console:
@@ -55,9 +57,19 @@ def significant(value: float) -> str:
 
 
 def tile(full: str) -> str:
-    """A tile in short: the kernel's bare name and its values; `--tile` reads it back."""
-    kernel, _, body = full.partition(":")
-    return f"{kernel.split('.', 1)[-1]}:" + ",".join(part.split("=", 1)[-1] for part in body.split(","))
+    """A tile in short, as `--tile` reads it back: bare kernel name, positional values, other fields where not default.
+
+    A tile of a kernel that is not here is shown as it is.
+    """
+    try:
+        kernel, parsed = parse_tile(full)
+    except UnusableInput:
+        return full
+    order = parsed.positional or tuple(parsed.fields())
+    defaults = {field.name: field.default for field in dataclasses.fields(parsed)}
+    values = parsed.fields()
+    rest = [f"{name}={value}" for name, value in values.items() if name not in order and value != defaults[name]]
+    return f"{kernel.name.split('.', 1)[-1]}:" + ",".join([*(str(values[name]) for name in order), *rest])
 
 
 def matmul(problem: Problem) -> str:

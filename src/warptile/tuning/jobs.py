@@ -20,7 +20,8 @@ from warptile.proof.weights import random_blocks
 from warptile.race import Bench, Screening, close_bench, open_bench, race, screen
 from warptile.tuning.stand import Proof
 
-COPIES_BYTES = 192 << 20
+COPIES_BYTES = 128 << 20
+REFERENCE_BYTES = 96 << 20
 DRAWN_ROWS = 64
 _BENCH = "tune.bench"
 _REFERENCES = "tune.references"
@@ -40,7 +41,7 @@ def prove_job(
     """
     kernel, tile = kernels.parse_tile(text)
     limits = runtime.limits()
-    references = _scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
+    references = _scratch(runtime).setdefault(_REFERENCES, ReferenceCache(REFERENCE_BYTES))
     binary = runtime.compile(kernel.source(tile, problems[0], limits))
     verdicts = []
     for problem in problems:
@@ -100,7 +101,7 @@ def bench_of(runtime: Runtime, problem: Problem, seed: int) -> Bench:
     def copy() -> DeviceWeights:
         return upload(runtime, packed)
 
-    return open_bench(runtime, problem, copy, COPIES_BYTES, seed)
+    return open_bench(runtime, problem, copy, max(COPIES_BYTES, 2 * packed.nbytes), seed)
 
 
 def packed_weights(problem: Problem, limits: Limits, seed: int) -> PackedWeights:
