@@ -27,6 +27,7 @@ from warptile.contracts import (
     Tile,
     WeightSlice,
 )
+from warptile.contracts.runtime import sample_dtype
 from warptile.layouts import PackedSlice, PackedWeights, unpack
 
 BAND = 256
@@ -57,6 +58,10 @@ class Call:
     launch: Launch
     executed: int
     runs: int
+
+    def payload(self, index: int, dtype: str) -> np.ndarray:
+        buffer = self.launch.buffers[index]
+        return buffer.memory[buffer.offset : buffer.offset + buffer.nbytes].view(sample_dtype(dtype))
 
     def words(self, index: int) -> tuple[np.ndarray, int, int]:
         buffer = self.launch.buffers[index]
@@ -216,7 +221,8 @@ class FakeKernel:
         def one(piece: WeightSlice) -> Launch:
             grid = (0, 1, 1) if tile.fault == "empty_grid" else (1, 1, 1)
             named = FakeBinary(binary.id + 1, "", binary.source) if tile.fault == "other_binary" else binary
-            scalars = (problem.m, piece.rows, problem.k, piece.row0, problem.n, tile, problem.format, piece.planes)
+            shape = (problem.m, piece.rows, problem.k, piece.row0, problem.n)
+            scalars = (*shape, tile, problem.format, piece.planes, problem.x_dtype, problem.y_dtype)
             return Launch(named, (x, piece.buffer, y), scalars, grid)  # type: ignore[arg-type]
 
         return tuple(one(piece) for piece in w.slices)
@@ -228,12 +234,12 @@ class FakeKernel:
         return Arithmetic(self.weights, self.weights, "fp32", problem.k)
 
     def run(self, call: Call) -> None:
-        m, rows, k, row0, stride, tile, name, planes = call.launch.scalars
+        m, rows, k, row0, stride, tile, name, planes, x_type, y_type = call.launch.scalars
         fault = tile.fault
         xs, x0, x1 = call.words(0)
         ws, w0, w1 = call.words(1)
-        ys, y0, y1 = call.words(2)
-        x = xs[x0:x1].view(np.float32).reshape(m, k).copy()
+        ys, _, y1 = call.words(2)
+        x = call.payload(0, x_type).reshape(m, k).astype(np.float32)
         w = _decoded(name, ws[w0:w1].copy(), rows, k, planes, fault)
         if self.weights == "fp16":
             x, w = x.astype(np.float16).astype(np.float32), w.astype(np.float16).astype(np.float32)
@@ -253,7 +259,7 @@ class FakeKernel:
             out[:, 128:] = out[:, : max(0, rows - 128)]
         if fault == "nondeterministic":
             out *= np.float32(1) + np.float32(1.2e-7) * (call.runs % 2)
-        y = ys[y0:y1].view(np.float32).reshape(m, stride)
+        y = call.payload(2, y_type).reshape(m, stride)
         columns = slice(row0, row0 + rows)
         if fault == "floor_n":
             columns = slice(row0, row0 + rows // tile.tile_n * tile.tile_n)

@@ -41,6 +41,14 @@ def test_a_right_kernel_is_right(cache: ReferenceCache, name: str, weights: str)
     assert found.binary != 0
 
 
+@pytest.mark.parametrize("fault", ["none", "wrong_cell", "floor_n", "flipped_late_code_bit"])
+def test_activations_and_outputs_in_fp16(cache: ReferenceCache, fault: str) -> None:
+    problem = Problem("Q4_1", 576, 768, 128, x_dtype="fp16", y_dtype="fp16")
+    found = verdict(cache, fault, weights="fp16", problem=problem)
+    expected = {"none": "", "wrong_cell": "bound", "floor_n": "written", "flipped_late_code_bit": "exact"}
+    assert found.failed == expected[fault], found.detail
+
+
 FAULTS = {
     "wrong_cell": "bound",
     "wrong_beyond_two_tiles": "bound",

@@ -15,6 +15,7 @@ from warptile.contracts.errors import UnusableInput
 from warptile.runtimes.vulkan import embedded
 
 LVP = "libvulkan_lvp.so"
+DRIVER_VARIABLES = ("LD_LIBRARY_PATH", "VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 
 
 def whole(folder: Path) -> Path:
@@ -162,7 +163,7 @@ def test_a_process_runs_on_the_unpacked_driver(tmp_path: Path) -> None:
     folder = unpacked_or_installed(tmp_path)
     if folder is None:
         pytest.skip("this machine has a Vulkan driver other than lavapipe, so none was unpacked")
-    environment = {key: value for key, value in os.environ.items() if key not in ("LD_LIBRARY_PATH", "VK_DRIVER_FILES")}
+    environment = {key: value for key, value in os.environ.items() if key not in DRIVER_VARIABLES}
     environment["MESA_SHADER_CACHE_DIR"] = str(tmp_path / "cache")
     done = subprocess.run(
         [sys.executable, "-c", USE, str(folder)],

@@ -56,6 +56,16 @@ def test_each_launch_sees_what_the_one_before_it_wrote(device: VulkanRuntime) ->
     device.free([one, total])
 
 
+def test_a_buffer_dropped_without_being_freed_never_lends_its_binding_to_the_next(device: VulkanRuntime) -> None:
+    scaled = device.compile(scale(2))
+    for value in range(60):
+        x = device.upload(np.full(64, value, np.float32))
+        y = device.guarded_buffer(256)
+        device.execute([Launch(scaled, (x, y), (64, 0), (1, 1, 1))])
+        assert (device.download(y, np.float32, (64,)) == 2 * value).all()
+        del x, y
+
+
 def test_ids_tell_which_build_ran_in_which_slot(device: VulkanRuntime) -> None:
     x, y = device.upload(np.ones(8, np.float32)), device.guarded_buffer(32)
     two, five = device.compile(scale(2)), device.compile(scale(5))

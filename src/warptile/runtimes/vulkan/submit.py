@@ -118,7 +118,7 @@ class Queue:
 
     def forget(self, buffers: Iterable[VulkanBuffer]) -> None:
         """Drop descriptor sets that name buffers about to be freed."""
-        gone = {id(buffer) for buffer in buffers}
+        gone = {_place(buffer) for buffer in buffers}
         for key in [key for key in self._sets if not gone.isdisjoint(key[1:])]:
             self._free_set(key)
 
@@ -209,7 +209,7 @@ class Queue:
         return [float(t) * self._device.timestamp_ns * 1e-9 for t in spent]
 
     def _set(self, interface: Interface, buffers: tuple[VulkanBuffer, ...]) -> Any:
-        key = (interface, *map(id, buffers))
+        key = (interface, *map(_place, buffers))
         found = self._sets.pop(key, None)
         if found is None:
             if len(self._sets) >= _SETS:
@@ -243,6 +243,11 @@ class Queue:
         ]  # fmt: skip
         vk.vkUpdateDescriptorSets(handle, len(writes), writes, 0, [])
         return ffi.new("VkDescriptorSet[]", [chosen])
+
+
+def _place(buffer: VulkanBuffer) -> tuple[Block, int, int]:
+    """Where a binding points: what tells two descriptor sets apart, whichever objects named the bytes."""
+    return buffer.block, buffer.offset, buffer.bound
 
 
 def _barrier(before: int, written: int, after: int, seen: int) -> tuple[int, int, Any]:

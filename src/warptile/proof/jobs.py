@@ -1,0 +1,63 @@
+"""What a proof asks of the worker that holds the device: arguments and values pickle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile import kernels
+from warptile.contracts import Problem, Runtime, UnusableInput, Verdict
+from warptile.proof.proving import prove
+from warptile.proof.references import ReferenceCache
+from warptile.weights import QuantTensor
+
+_REFERENCES = "proof.references"
+
+
+@dataclass(frozen=True)
+class RealWeights:
+    """A tensor of a GGUF file to prove on beside drawn weights: `rows` of its rows, evenly spread."""
+
+    path: str
+    tensor: str
+    rows: int = 64
+
+
+def prove_job(
+    runtime: Runtime,
+    tile: str,
+    problem: Problem,
+    level: str = "quick",
+    seed: int = 0,
+    real: RealWeights | None = None,
+    deadline: float | None = None,
+) -> Verdict:
+    """Prove a tile, given by its text, on a problem.
+
+    References are kept in `runtime.scratch` for the next job. Raises what `prove` raises, and UnusableInput where the
+    real tensor is unusable or is not a weight of the problem's format and k.
+    """
+    kernel, parsed = kernels.parse_tile(tile)
+    cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
+    blocks = None if real is None else real_blocks(real, problem)
+    return prove(runtime, kernel, parsed, problem, level, seed, blocks, deadline=deadline, cache=cache)
+
+
+def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:
+    """u8[rows, row bytes]: first row, last row and rows evenly between. Raises UnusableInput."""
+    tensor = QuantTensor.from_gguf(real.path, real.tensor)
+    n, k = tensor.shape
+    if tensor.format.name != problem.format or k != problem.k:
+        raise UnusableInput(
+            f"tensor {real.tensor} is {tensor.format.name} of k={k}, the problem is {problem.format} of k={problem.k}"
+        )
+    picked = np.unique(np.linspace(0, n - 1, min(n, real.rows)).astype(np.int64))
+    return np.ascontiguousarray(tensor.blocks[picked])
+
+
+def scratch(runtime: Runtime) -> dict[str, Any]:
+    """The dictionary that a runtime in a worker keeps between jobs."""
+    return cast(dict[str, Any], runtime.scratch)  # type: ignore[attr-defined]

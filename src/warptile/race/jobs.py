@@ -1,0 +1,134 @@
+"""What races ask of the worker that holds the device: arguments and values pickle.
+
+One bench is kept in `runtime.scratch`, for the problem and weights screened or raced last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile import formats
+from warptile.contracts import Arm, DeviceWeights, Problem, Race, Runtime, UnusableInput
+from warptile.layouts import pack, upload
+from warptile.proof.jobs import scratch
+from warptile.proof.weights import random_blocks
+from warptile.race.bench import Bench, close_bench, open_bench
+from warptile.race.racing import race
+from warptile.race.screening import Screening, screen
+from warptile.weights import QuantTensor
+
+COPIES_BYTES = 192 << 20
+DRAWN_ROWS = 64
+_BENCH = "race.bench"
+
+
+@dataclass(frozen=True)
+class BenchWeights:
+    """Which weights a bench holds: a tensor of a GGUF file, or drawn from `seed` where `path` is empty.
+
+    copies_bytes: most bytes its copies may take together.
+    """
+
+    seed: int = 0
+    path: str = ""
+    tensor: str = ""
+    copies_bytes: int = COPIES_BYTES
+
+
+def screen_job(
+    runtime: Runtime,
+    problem: Problem,
+    proved: Mapping[str, int],
+    weights: BenchWeights,
+    budget_seconds: float,
+    seed: int,
+    keep: int = 4,
+) -> Screening:
+    """Screen tiles (text form -> id of the proved binary), in their order, on a bench kept for the next job."""
+    bench = bench_for(runtime, problem, weights, fresh=False)
+    arms = [Arm(tile, problem) for tile in proved]
+    return screen(runtime, arms, bench=bench, seed=seed, budget_seconds=budget_seconds, keep=keep, expected=proved)
+
+
+def race_job(
+    runtime: Runtime,
+    problem: Problem,
+    incumbent: str,
+    challengers: Sequence[str],
+    proved: Mapping[str, int],
+    weights: BenchWeights,
+    budget_seconds: float,
+    seed: int,
+    confirm: bool = False,
+    rounds: int = 40,
+) -> list[Race]:
+    """Race proved tiles against the incumbent; `decide` takes the result.
+
+    confirm: on fresh buffers, with everything uploaded anew, as the second race of a decision must be; the caller gives
+    it another seed than the first.
+    """
+    bench = bench_for(runtime, problem, weights, fresh=confirm)
+    return race(
+        runtime,
+        Arm(incumbent, problem),
+        [Arm(tile, problem) for tile in challengers],
+        bench=bench,
+        seed=seed,
+        budget_seconds=budget_seconds,
+        expected=proved,
+        rounds=rounds,
+    )
+
+
+def release_job(runtime: Runtime) -> None:
+    """Free the bench that is kept, if there is one."""
+    held: tuple[object, Bench] | None = scratch(runtime).pop(_BENCH, None)
+    if held is not None:
+        close_bench(runtime, held[1])
+
+
+def bench_for(runtime: Runtime, problem: Problem, weights: BenchWeights, fresh: bool) -> Bench:
+    """The bench kept for this problem and these weights, or a new one (always, where `fresh`) that replaces it."""
+    key = (problem, weights)
+    held: tuple[object, Bench] | None = scratch(runtime).get(_BENCH)
+    if held is not None and held[0] == key and not fresh:
+        return held[1]
+    release_job(runtime)
+    packed = pack(
+        formats.by_name(problem.format),
+        weight_blocks(problem, weights),
+        problem.n,
+        problem.k,
+        runtime.limits().max_buffer_bytes,
+    )
+
+    def copy() -> DeviceWeights:
+        return upload(runtime, packed)
+
+    bench = open_bench(runtime, problem, copy, weights.copies_bytes, weights.seed)
+    scratch(runtime)[_BENCH] = (key, bench)
+    return bench
+
+
+def weight_blocks(problem: Problem, weights: BenchWeights) -> NDArray[np.uint8]:
+    """u8[n, row bytes]: the tensor, or 64 drawn rows repeated along n (drawing a large matrix would take seconds).
+
+    Raises UnusableInput where the tensor is not the problem's.
+    """
+    fmt = formats.by_name(problem.format)
+    row_bytes = fmt.row_bytes(problem.k)
+    if weights.path:
+        tensor = QuantTensor.from_gguf(weights.path, weights.tensor)
+        if (tensor.format.name, *tensor.shape) != (problem.format, problem.n, problem.k):
+            raise UnusableInput(
+                f"tensor {weights.tensor} is {tensor.format.name} n={tensor.shape[0]} k={tensor.shape[1]},"
+                f" the problem is {problem.text()}"
+            )
+        return tensor.blocks
+    rows = min(problem.n, DRAWN_ROWS)
+    drawn = random_blocks(fmt, rows * (problem.k // fmt.block_size), np.random.default_rng(weights.seed))
+    return np.resize(drawn.reshape(rows, row_bytes), (problem.n, row_bytes))
