@@ -63,22 +63,25 @@ def ops(
 def _print(report: OpsReport) -> None:
     console = show.out()
     table = grid()
-    table.add_column("matmul", no_wrap=True)
-    for name in ("M", "stock", "served", "GFLOP/s", "ceiling", "spread"):
+    table.add_column("matmul\nserved tile", overflow="fold")
+    for name in ("stock", "served", "GFLOP/s", "ceiling", "spread"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("ratio", no_wrap=True)
-    table.add_column("tile", overflow="fold")
+    table.add_column("ratio\ninterval", no_wrap=True)
     for row in report.rows:
+        race = row.race
         table.add_row(
-            show.matmul(row.problem),
-            str(row.problem.m),
+            Text(row.problem.text()),
             show.duration(row.stock_seconds),
             show.duration(row.seconds),
             show.significant(row.gflops),
             f"{row.ceiling_share:.0%}",
             f"{row.spread:.0%}",
-            show.ratio(row.race.ratio, row.race.low, row.race.high) if row.stock else "no stock",
-            Text(f"{row.status}: {show.tile(row.tile)}" if row.status != "tuned" else show.tile(row.tile)),
+            f"{race.ratio:.2f}x" if row.stock else "no stock",
+        )
+        table.add_row(
+            Text(show.tile(row.tile) if row.status == "tuned" else f"{row.status}: {show.tile(row.tile)}", style="dim"),
+            *[""] * 5,
+            Text(f"[{race.low:.2f}, {race.high:.2f}]" if row.stock else ""),
         )
     console.print(show.text(f"{report.name} on {report.identity.device}, {report.identity.driver}", "bold"))
     console.print(table)

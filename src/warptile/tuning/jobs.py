@@ -42,12 +42,12 @@ def prove_job(
     kernel, tile = kernels.parse_tile(text)
     limits = runtime.limits()
     references = _scratch(runtime).setdefault(_REFERENCES, ReferenceCache(REFERENCE_BYTES))
-    binary = runtime.compile(kernel.source(tile, problems[0], limits))
     verdicts = []
     for problem in problems:
         verdicts.append(prove(runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=references))
         if not verdicts[-1].right:
             break
+    binary = runtime.compile(kernel.source(tile, problems[0], limits))
     return Proof(joined(verdicts), binary.key, binary.compile_seconds)
 
 
