@@ -1,0 +1,172 @@
+"""y = x w^T on torch tensors, weights kept packed: a custom op that eager, torch.compile and CUDA graphs treat alike.
+
+Needs the extra `torch`. Importing this module registers the op `torch.ops.warptile.matmul`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+
+import torch
+
+from warptile import formats
+from warptile.contracts import Problem, UnusableInput
+from warptile.layouts.triton import arrangement
+from warptile.layouts.triton.repack import repack
+from warptile.runtimes.triton.engine import DTYPES, Engine, Router, engine_of
+from warptile.runtimes.triton.memory import to_tensor
+from warptile.weights import QuantTensor
+
+ALIGN_BYTES = 16
+
+
+@dataclass(frozen=True)
+class TorchWeight:
+    """A weight w[n, k] packed on a torch device. words: i32 quad words (`layouts.triton`)."""
+
+    words: torch.Tensor = field(repr=False)
+    format: str
+    n: int
+    k: int
+
+    @classmethod
+    def pack(cls, w: QuantTensor, device: torch.device | str) -> TorchWeight:
+        """Copy a weight's file blocks to `device` and pack them there. Raises UnusableInput where it is too large."""
+        at = torch.device(device)
+        n, k = w.shape
+        limits = engine_of(at).limits
+        needed = arrangement(w.format.layout, k).offsets(n)[1] * 4
+        if needed > limits.max_buffer_bytes:
+            raise UnusableInput(f"weight {w.format.name} [{n}, {k}] takes {needed} bytes; {limits.max_buffer_bytes} fit")
+        source = to_tensor(w.blocks).to(at)
+        with _current(at):
+            return cls(repack(w.format, source, n, k), w.format.name, n, k)
+
+
+def matmul_torch(
+    x: torch.Tensor,
+    w: QuantTensor | TorchWeight,
+    *,
+    kernel: str | None = None,
+    tile: str | None = None,
+    batch_invariant: bool = False,
+) -> torch.Tensor:
+    """y[..., n] = sum_k x[..., k] * w[n, k], in x's type (fp16, bf16 or fp32), sums in fp32.
+
+    x: on a CUDA or ROCm device, with any strides. A `QuantTensor` is packed on x's device at first use and kept while it
+    lives. kernel, tile: forced; a tile alone must name its kernel. batch_invariant: a row's result is the same to the bit
+    whatever rows it is computed with. Nothing waits for the device; work is on the current stream of x's device.
+
+    Raises UnusableInput for another K or type, a tensor on the host or on another device than w, an unknown kernel or
+    tile, and InvalidTile or DoesNotFit where a forced tile cannot run.
+    """
+    packed = w if isinstance(w, TorchWeight) else _packed(w, x.device)
+    _check(x, packed.words, packed.n, packed.k)
+    if tile is not None and ":" not in tile:
+        if kernel is None:
+            raise UnusableInput(f"tile {tile!r} names no kernel: write KERNEL:field=value,... or give the kernel")
+        tile = f"{kernel}:{tile}"
+    elif tile is None and kernel is not None:
+        tile = _best_of(engine_of(x.device), kernel, _problem(x, packed.format, packed.n, packed.k))
+    if batch_invariant and tile is not None:
+        raise UnusableInput("batch_invariant chooses its own tile: leave kernel and tile out")
+    return torch.ops.warptile.matmul(x, packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
+
+
+def add_router(device: torch.device | str, router: Router) -> None:
+    """Ask `router` first which tile serves a problem on a device; it returns None where it does not know."""
+    engine_of(torch.device(device)).routers.insert(0, router)
+
+
+@torch.library.custom_op("warptile::matmul", mutates_args=())
+def _matmul(
+    x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int, tile: str, batch_invariant: bool
+) -> torch.Tensor:
+    """The op behind `matmul_torch`. tile: "" where the table decides."""
+    _check(x, words, n, k)
+    y = x.new_empty((*x.shape[:-1], n))
+    if y.numel() == 0:
+        return y
+    engine = engine_of(x.device)
+    rows = _rows(x, k)
+    problem = _problem(rows, format, n, k)
+    with _current(x.device):
+        if batch_invariant:
+            text = engine.invariant_tile(problem)
+        else:
+            text = tile or engine.tile(problem)
+        engine.run(engine.prepared(problem, text), rows, words, y.view(-1, n))
+    return y
+
+
+@_matmul.register_fake
+def _matmul_shape(
+    x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int, tile: str, batch_invariant: bool
+) -> torch.Tensor:
+    if x.shape[-1] != k:
+        raise UnusableInput(f"matmul: the last axis of x is {x.shape[-1]}, w[n, k] has k = {k}")
+    return x.new_empty((*x.shape[:-1], n))
+
+
+def _check(x: torch.Tensor, words: torch.Tensor, n: int, k: int) -> None:
+    if x.dtype not in DTYPES:
+        raise UnusableInput(f"matmul takes fp16, bf16 or fp32 as x, not {x.dtype}")
+    if x.dim() < 1 or x.shape[-1] != k:
+        raise UnusableInput(f"matmul: x is {list(x.shape)}, but w[n, k] is {[n, k]}: the last axis must be {k}")
+    if x.device != words.device:
+        raise UnusableInput(f"matmul: x is on {x.device}, w on {words.device}")
+
+
+def _rows(x: torch.Tensor, k: int) -> torch.Tensor:
+    """x as [m, k] with unit stride along k and rows that start at multiples of 16 bytes; a copy only where it must be."""
+    rows = x if x.dim() == 2 else x.reshape(-1, k)
+    size = x.element_size()
+    if rows.stride(1) != 1 or rows.stride(0) * size % ALIGN_BYTES or rows.stride(0) >= 1 << 31:
+        rows = rows.contiguous()
+    if rows.data_ptr() % ALIGN_BYTES or rows.stride(1) != 1 or rows.stride(0) * size % ALIGN_BYTES:
+        rows = rows.clone(memory_format=torch.contiguous_format)
+    return rows
+
+
+def _problem(x: torch.Tensor, format: str, n: int, k: int) -> Problem:
+    dtype = DTYPES[x.dtype]
+    return Problem(format, n, k, max(1, x.numel() // k), dtype, dtype)
+
+
+def _best_of(engine: Engine, kernel: str, problem: Problem) -> str:
+    from warptile import kernels
+    from warptile.search import rank_all
+
+    ranking = rank_all(problem, engine.limits, [kernels.by_name(kernel)])
+    if not ranking.candidates:
+        raise UnusableInput(f"kernel {kernel} has no valid tile for {problem.text()} here")
+    return ranking.candidates[0].tile.text()
+
+
+class _current:
+    """The device made current, where it is a card."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._guard = torch.cuda.device(device) if device.type == "cuda" else None
+
+    def __enter__(self) -> None:
+        if self._guard is not None:
+            self._guard.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if self._guard is not None:
+            self._guard.__exit__(*error)
+
+
+_KEPT: dict[tuple[int, str], TorchWeight] = {}
+
+
+def _packed(w: QuantTensor, device: torch.device) -> TorchWeight:
+    key = (id(w), str(device))
+    found = _KEPT.get(key)
+    if found is None:
+        formats.by_name(w.format.name)
+        found = _KEPT[key] = TorchWeight.pack(w, device)
+        weakref.finalize(w, _KEPT.pop, key, None)
+    return found
