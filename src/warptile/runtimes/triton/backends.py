@@ -79,9 +79,10 @@ def _driver() -> str:
 
 
 class Card:
-    """A CUDA or ROCm device of torch."""
+    """A CUDA or ROCm device of torch. keys: hashes of programs that are known already (compiled in another process)."""
 
     def __init__(self, index: int) -> None:
+        self.keys: dict[Program, str] = {}
         self._torch = require_torch()
         self.device = self._torch.device("cuda", index)
         self._hip = self._torch.version.hip is not None
@@ -99,7 +100,10 @@ class Card:
 
     def key(self, program: Program) -> str:
         """Hash of the lowered program and the compiler."""
-        return program_key(program.builds, program.enqueue, self.target, {"compiler": _compiler(self._hip)})
+        found = self.keys.get(program)
+        if found is None:
+            found = self.keys[program] = compiled_key(program, self.target, self._hip)
+        return found
 
     def build(self, build: Build, key: str, cache: Path | None) -> Launcher:
         """Compile; the launcher runs on the current stream."""
@@ -141,6 +145,11 @@ class Card:
                 self.synchronize()
                 seconds += [a.elapsed_time(b) * 1e-3 for a, b in zip(events, events[1:], strict=False)]
         return seconds
+
+
+def compiled_key(program: Program, target: Any, hip: bool) -> str:
+    """`Backend.key` of a card with that target; needs no card."""
+    return program_key(program.builds, program.enqueue, target, {"compiler": _compiler(hip)})
 
 
 class CardLauncher:

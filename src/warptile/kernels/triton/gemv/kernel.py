@@ -186,8 +186,10 @@ class Gemv:
 
 
 def _shared_bytes(tile: GemvTile, problem: Problem) -> int:
-    in_flight = max(0, tile.stages - 1) * common.step_bytes(common.arranged(problem), tile.tile_n * tile.steps)
-    return max(in_flight, 4 * tile.tile_n * tile.tile_m * tile.warps)
+    arranged = common.arranged(problem)
+    weights = common.step_bytes(arranged, tile.tile_n * tile.steps)
+    activations = tile.tile_m * tile.steps * arranged.step * DTYPE_BYTES[problem.x_dtype]
+    return max(max(0, tile.stages - 1) * (weights + activations), 4 * tile.tile_n * tile.tile_m * tile.warps)
 
 
 def own(tile: Tile) -> GemvTile:
