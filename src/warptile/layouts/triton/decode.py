@@ -228,10 +228,10 @@ def look_up(code, L: tl.constexpr):
 def steps_of(code, L: tl.constexpr):
     """What codes stand for before scaling, fp32: MUL * code - OFFSET, or the codebook's value."""
     if L[10] == 0:
-        return look_up(code, L).to(tl.float32)
-    if L[10] != 1:
-        code = code * L[10]
-    return (code | MAGIC_BITS).to(tl.float32, bitcast=True) - (MAGIC + L[9])
+        found = look_up(code, L).to(tl.float32)
+    else:
+        found = ((code * L[10]) | MAGIC_BITS).to(tl.float32, bitcast=True) - (MAGIC + L[9])
+    return found
 
 
 @triton.jit
@@ -297,6 +297,14 @@ def halves(words):
 
 
 @triton.jit
+def multiply_add_halves(a, b, c):
+    """a * b + c of two fp16 in each i32, each rounded once."""
+    return tl.inline_asm_elementwise(
+        "fma.rn.f16x2 $0, $1, $2, $3;", "=r,r,r,r", [a, b, c], dtype=tl.int32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
 def subnormal(code):
     """Integers 0 <= code < 1024 read as fp16: code * 2^-24."""
     return code.to(tl.uint16).to(tl.float16, bitcast=True)
@@ -321,21 +329,20 @@ def decode_half(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.conste
     pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
     if L[10] == 0:
         factor = (scale * (1.0 / 16777216.0)).to(tl.float16)[:, :, :, None]
-        return tl.join(half_levels(pairs & 0xFFFF, L) * factor, half_levels((pairs >> 16) & 0xFFFF, L) * factor)
-    shift = minimum
-    if L[9] != 0:
-        shift = shift + scale * (L[9] / (L[10] * 16777216.0))
-    if PTX:
-        factor = doubled_half(scale)[:, :, :, None]
-        add = doubled_half(-shift)[:, :, :, None]
-        return halves(
-            tl.inline_asm_elementwise(
-                "fma.rn.f16x2 $0, $1, $2, $3;", "=r,r,r,r", [pairs, factor, add], dtype=tl.int32, is_pure=True, pack=1
-            )
-        )
-    factor = scale.to(tl.float16)[:, :, :, None]
-    add = (-shift).to(tl.float16)[:, :, :, None]
-    return tl.join(subnormal(pairs & 0xFFFF) * factor + add, subnormal((pairs >> 16) & 0xFFFF) * factor + add)
+        found = tl.join(half_levels(pairs & 0xFFFF, L) * factor, half_levels((pairs >> 16) & 0xFFFF, L) * factor)
+    else:
+        shift = minimum
+        if L[9] != 0:
+            shift = shift + scale * (L[9] / (L[10] * 16777216.0))
+        if PTX:
+            factor = doubled_half(scale)[:, :, :, None]
+            add = doubled_half(-shift)[:, :, :, None]
+            found = halves(multiply_add_halves(pairs, factor, add))
+        else:
+            factor = scale.to(tl.float16)[:, :, :, None]
+            add = (-shift).to(tl.float16)[:, :, :, None]
+            found = tl.join(subnormal(pairs & 0xFFFF) * factor + add, subnormal((pairs >> 16) & 0xFFFF) * factor + add)
+    return found
 
 
 @triton.jit

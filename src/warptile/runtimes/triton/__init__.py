@@ -21,6 +21,10 @@ PREFIXES = ("cuda", "hip", "interpreter")
 def list_devices() -> list[DeviceEntry]:
     """Every device torch reports, or the interpreter. Raises MissingExtra without torch or Triton, UnusableInput without
     a device."""
+    from warptile.runtimes.triton.require import require_torch, require_triton
+
+    require_torch()
+    require_triton()
     from warptile.runtimes.triton.backends import entries
 
     return entries()

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from warptile.contracts import Identity, Limits, Resources, UnusableInput
+from warptile.contracts import DoesNotFit, Identity, Limits, Resources, UnusableInput
 from warptile.kernels.triton.program import Build, Program
 from warptile.runtimes.entry import DeviceEntry
 from warptile.runtimes.keys import binary_id
@@ -106,8 +106,10 @@ class Card:
         return found
 
     def build(self, build: Build, key: str, cache: Path | None) -> Launcher:
-        """Compile; the launcher runs on the current stream."""
-        return CardLauncher(machine_code(build, self.target, key, cache), self.device.index)
+        """Compile and load; the launcher runs on the current stream. Raises CompileFailed, DoesNotFit."""
+        launcher = CardLauncher(machine_code(build, self.target, key, cache), self.device.index)
+        launcher.ready()
+        return launcher
 
     def resources(self, launchers: Sequence[Launcher]) -> Resources | None:
         """Registers, spills and shared bytes, the most over the builds."""
@@ -162,10 +164,15 @@ class CardLauncher:
         self._index = index
 
     def ready(self) -> Any:
-        """Triton's kernel, loaded onto the device."""
+        """Triton's kernel, loaded onto the device. Raises DoesNotFit where it needs more than the device has."""
+        from triton.runtime.errors import OutOfResources
+
         torch = require_torch()
         with torch.cuda.device(self._index):
-            _ = self._kernel.run
+            try:
+                _ = self._kernel.run
+            except OutOfResources as error:
+                raise DoesNotFit(f"{error.name} fits the device", f"{error.required} > {error.limit}") from None
         return self._kernel
 
     def __call__(self, grid: tuple[int, int, int], *arguments: Any) -> None:

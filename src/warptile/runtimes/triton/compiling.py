@@ -120,6 +120,9 @@ def _checked(build: Build, work: Any) -> Any:
         kind = type(error).__name__
         if kind == "OutOfResources":
             raise DoesNotFit("the compiled kernel fits the device", str(error)) from None
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        telling = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")
+        root: BaseException = error
+        while root.__cause__ is not None:
+            root = root.__cause__
+        lines = [line.strip() for line in str(root).splitlines() if line.strip()]
+        telling = next((line for line in reversed(lines) if line.strip("^ ")), "no message")
         raise CompileFailed(f"{build.function}: {kind}: {telling[:300]}") from error

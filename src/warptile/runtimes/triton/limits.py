@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warptile import devices
 from warptile.contracts import Limits, UnusableInput
-from warptile.runtimes.triton.require import require_torch
+from warptile.runtimes.triton.require import require_torch, require_triton
 
 # Words are indexed with 32 bits in a kernel.
 _MOST_BUFFER_BYTES = (1 << 33) - 1024
@@ -23,16 +23,16 @@ def device_limits(index: int) -> Limits:
     if not hip and props.major < 8:
         raise UnusableInput(f"{props.name} is {architecture}; Triton kernels need sm_80 or newer")
     subgroup = getattr(props, "warp_size", 32)
-    clock = getattr(props, "clock_rate", 0) * 1e3
+    driver = require_triton().runtime.driver.active.utils.get_device_properties(index)
+    clock = driver["sm_clock_rate"] * 1e3
     lanes = _FP32_LANES.get(architecture, 128)
     tflops = 2 * lanes * props.multi_processor_count * clock / 1e12
-    memory_clock = getattr(props, "memory_clock_rate", 0) * 1e3
-    bandwidth = 2 * memory_clock * getattr(props, "memory_bus_width", 0) / 8 / 1e9
+    bandwidth = 2 * driver["mem_clock_rate"] * 1e3 * driver["mem_bus_width"] / 8 / 1e9
     file = _DATA_FILES.get(props.name)
     if file is not None:
         known = devices.by_name(file, "hip" if hip else "cuda")
         bandwidth, tflops = known.read_gb_per_s, known.fp32_tflops
-    optin = getattr(props, "shared_memory_per_block_optin", 0) or props.shared_memory_per_block
+    optin = driver["max_shared_mem"]
     return Limits(
         name=props.name,
         runtime="hip" if hip else "cuda",

@@ -6,6 +6,7 @@ from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.triton.common import arranged, device_rules, powers_of_two, shape_rules, step_bytes
 from warptile.kernels.triton.gemm.tile import GemmTile
 from warptile.kernels.triton.matrix import architecture
+from warptile.layouts.trits import TritPlane
 
 OPERANDS = ("fp16", "bf16", "tf32", "ieee")
 DECODES = ("half", "plain")
@@ -18,7 +19,8 @@ def shared_bytes(tile: GemmTile, problem: Problem, limits: Limits) -> int:
     """Shared bytes of a program: x in `stages` copies (one fewer where the matrix unit is synchronous), weights in
     stages - 1, or the tile of sums on its way out if that is more.
 
-    Where x is rounded on its way, its copies have x's own type and one more tile the operand's.
+    Where x is rounded on its way, its copies have x's own type and one more tile the operand's. fp32 weights pass through
+    shared memory, base-3 ones in fp32, others in half.
     """
     taken = tile.stages if architecture(limits).asynchronous else max(1, tile.stages - 1)
     x_bytes = DTYPE_BYTES[problem.x_dtype]
@@ -28,6 +30,9 @@ def shared_bytes(tile: GemmTile, problem: Problem, limits: Limits) -> int:
     weights = max(1, tile.stages - 1) * step_bytes(arranged(problem), tile.tile_n)
     if not architecture(limits).asynchronous:
         weights += tile.tile_n * tile.tile_k * operand if tile.warps > 1 else 0
+    elif operand == 4:
+        trits = isinstance(arranged(problem).layout.codes, TritPlane)
+        weights += tile.tile_n * tile.tile_k * (4 if trits else 2)
     return max(activations + weights, 4 * tile.tile_n * tile.tile_m)
 
 

@@ -32,6 +32,8 @@ ENQUEUE = "warptile.kernels.triton.gemv.enqueue:enqueue"
 DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 MOST_TOKENS = 64
 SUMS = (8, 256)
+# What adding up over warps takes, at most, for the tiles of `space`.
+EXCHANGE_BYTES = 16384
 SLOTS_A_WEIGHT = {"half": 8.0, "plain": 12.0}
 
 
@@ -189,7 +191,7 @@ def _shared_bytes(tile: GemvTile, problem: Problem) -> int:
     arranged = common.arranged(problem)
     weights = common.step_bytes(arranged, tile.tile_n * tile.steps)
     activations = tile.tile_m * tile.steps * arranged.step * DTYPE_BYTES[problem.x_dtype]
-    return max(max(0, tile.stages - 1) * (weights + activations), 4 * tile.tile_n * tile.tile_m * tile.warps)
+    return max(max(0, tile.stages - 1) * (weights + activations), EXCHANGE_BYTES)
 
 
 def own(tile: Tile) -> GemvTile:

@@ -18,4 +18,4 @@ def read(W, Out, words, TILE: tl.constexpr, BUILD_ID: tl.constexpr):
 @triton.jit
 def empty(Out, BUILD_ID: tl.constexpr):
     """Nothing."""
-    tl.static_assert(BUILD_ID != 0)
+    tl.static_assert(BUILD_ID >= 0)
