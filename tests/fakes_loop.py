@@ -164,6 +164,7 @@ class FakeStand:
         rounds: int,
         seed: int,
         deadline: float,
+        fresh: bool = False,
     ) -> Race:
         self._step("race", f"{challenger} against {incumbent} on {problem.text()}")
         assert set(proved) == {incumbent, challenger}

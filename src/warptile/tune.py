@@ -48,10 +48,9 @@ def tune(
     clock = Budget(budget)
     kept = (places or Places.default()).ready()
     workload = workloads.load(source)
-    largest = max(row.nbytes // max(1, row.times) for row in workload.rows)
-    from warptile.tuning.worker_stand import RESIDENT_BYTES, WorkerStand
+    from warptile.tuning.worker_stand import WorkerStand
 
-    with contextlib.closing(WorkerStand(device, kept, RESIDENT_BYTES + 3 * largest)) as stand:
+    with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
         return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on)
 
 

@@ -41,7 +41,7 @@ def ops(
     kept = options.places(state, cache).ready()
     workload = workloads.load(shapes)
     errors = show.err()
-    with contextlib.closing(WorkerStand(device, kept)) as stand:
+    with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
         limits, identity = stand.describe()
         report = bench_ops(
             stand,

@@ -116,7 +116,8 @@ def _race(
     state: State, stage: str, problem: Problem, stock: str, challenger: str, seconds: float, rounds: int, seed: int
 ) -> Race:
     ids = state.ids(problem, [stock, challenger])
-    race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, 30.0 + 10 * seconds)
+    fresh = stage == "confirm"
+    race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, 30.0 + 10 * seconds, fresh)
     state.notes.race(stage, race)
     return race
 

@@ -53,8 +53,9 @@ class Stand(Protocol):
         rounds: int,
         seed: int,
         deadline: float,
+        fresh: bool = False,
     ) -> Race:
-        """A paired race on fresh buffers, of at most `rounds` rounds and about `seconds`."""
+        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew."""
         ...
 
     def close(self) -> None:
