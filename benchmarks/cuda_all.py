@@ -4,8 +4,8 @@
     python benchmarks/cuda_all.py --out results --quick    about three
     TRITON_INTERPRET=1 python benchmarks/cuda_all.py --out results --tiny    the same paths in Triton's interpreter
 
-Phases: compile (all tiles, on all processors), correct (formats, op, proof, repeats, beyond 2^31), speed (routing). Each
-phase has a share of --seconds and stops there; what was not done is said in the output.
+Phases: compile (all tiles, on all processors), correct (formats, op, proof, repeats, beyond 2^31), speed (routing).
+Each phase has a share of --seconds and stops there; what was not done is said in the output.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Correctness on the card: every format, kernel and activation type on boundary shapes; the op's promises; the proof."""
+"""Correctness on the card: every format, kernel and activation type on boundary shapes; the op's promises; the
+proof."""
 
 from __future__ import annotations
 

@@ -6,7 +6,9 @@ Needs the extra `torch`. Importing this module registers the op `torch.ops.warpt
 from __future__ import annotations
 
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -38,7 +40,9 @@ class TorchWeight:
         limits = engine_of(at).limits
         needed = arrangement(w.format.layout, k).offsets(n)[1] * 4
         if needed > limits.max_buffer_bytes:
-            raise UnusableInput(f"weight {w.format.name} [{n}, {k}] takes {needed} bytes; {limits.max_buffer_bytes} fit")
+            raise UnusableInput(
+                f"weight {w.format.name} [{n}, {k}] takes {needed} bytes; {limits.max_buffer_bytes} fit"
+            )
         source = to_tensor(w.blocks).to(at)
         with _current(at):
             return cls(repack(w.format, source, n, k), w.format.name, n, k)
@@ -54,9 +58,10 @@ def matmul_torch(
 ) -> torch.Tensor:
     """y[..., n] = sum_k x[..., k] * w[n, k], in x's type (fp16, bf16 or fp32), sums in fp32.
 
-    x: on a CUDA or ROCm device, with any strides. A `QuantTensor` is packed on x's device at first use and kept while it
-    lives. kernel, tile: forced; a tile alone must name its kernel. batch_invariant: a row's result is the same to the bit
-    whatever rows it is computed with. Nothing waits for the device; work is on the current stream of x's device.
+    x: on a CUDA or ROCm device, with any strides. A `QuantTensor` is packed on x's device at first use and kept while
+    it lives. kernel, tile: forced; a tile alone must name its kernel. batch_invariant: a row's result is the same to
+    the bit whatever rows it is computed with. Nothing waits for the device; work is on the current stream of x's
+    device.
 
     Raises UnusableInput for another K or type, a tensor on the host or on another device than w, an unknown kernel or
     tile, and InvalidTile or DoesNotFit where a forced tile cannot run.
@@ -71,7 +76,9 @@ def matmul_torch(
         tile = _best_of(engine_of(x.device), kernel, _problem(x, packed.format, packed.n, packed.k))
     if batch_invariant and tile is not None:
         raise UnusableInput("batch_invariant chooses its own tile: leave kernel and tile out")
-    return torch.ops.warptile.matmul(x, packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
+    arguments = (packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
+    y: torch.Tensor = torch.ops.warptile.matmul(x, *arguments)
+    return y
 
 
 def add_router(device: torch.device | str, router: Router) -> None:
@@ -92,10 +99,7 @@ def _matmul(
     rows = _rows(x, k)
     problem = _problem(rows, format, n, k)
     with _current(x.device):
-        if batch_invariant:
-            text = engine.invariant_tile(problem)
-        else:
-            text = tile or engine.tile(problem)
+        text = engine.invariant_tile(problem) if batch_invariant else tile or engine.tile(problem)
         engine.run(engine.prepared(problem, text), rows, words, y.view(-1, n))
     return y
 
@@ -119,7 +123,8 @@ def _check(x: torch.Tensor, words: torch.Tensor, n: int, k: int) -> None:
 
 
 def _rows(x: torch.Tensor, k: int) -> torch.Tensor:
-    """x as [m, k] with unit stride along k and rows that start at multiples of 16 bytes; a copy only where it must be."""
+    """x as [m, k] with unit stride along k and rows that start at multiples of 16 bytes; a copy only where it must
+    be."""
     rows = x if x.dim() == 2 else x.reshape(-1, k)
     size = x.element_size()
     if rows.stride(1) != 1 or rows.stride(0) * size % ALIGN_BYTES or rows.stride(0) >= 1 << 31:
@@ -144,19 +149,9 @@ def _best_of(engine: Engine, kernel: str, problem: Problem) -> str:
     return ranking.candidates[0].tile.text()
 
 
-class _current:
+def _current(device: torch.device) -> AbstractContextManager[Any]:
     """The device made current, where it is a card."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._guard = torch.cuda.device(device) if device.type == "cuda" else None
-
-    def __enter__(self) -> None:
-        if self._guard is not None:
-            self._guard.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        if self._guard is not None:
-            self._guard.__exit__(*error)
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 _KEPT: dict[tuple[int, str], TorchWeight] = {}

@@ -3,7 +3,16 @@
 from warptile.layouts.codes import BitPlanes
 from warptile.layouts.fields import Fields, Plane
 from warptile.layouts.layout import Codebook, Layout
-from warptile.layouts.packing import PackedSlice, PackedWeights, checked_rows, pack, pack_slices, slice_bytes, unpack, upload
+from warptile.layouts.packing import (
+    PackedSlice,
+    PackedWeights,
+    checked_rows,
+    pack,
+    pack_slices,
+    slice_bytes,
+    unpack,
+    upload,
+)
 
 __all__ = [
     "BitPlanes",

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from warptile.contracts import DeviceWeights, Runtime, UnusableInput, WeightSlice
 from warptile.layouts.fields import U8, Plane
 from warptile.layouts.layout import Layout
-from warptile.layouts.triton import packing as quads
+from warptile.layouts.triton import arrangement as quad_arrangement
+from warptile.layouts.triton import pack_rows, unpack_rows
 
 if TYPE_CHECKING:
     from warptile.formats import Format
@@ -61,9 +62,9 @@ def pack(
     """Pack w[n, k]'s file blocks (u8, n * k / block_size * block_bytes bytes in row order).
 
     max_bytes: most bytes a slice may have; rows are cut into slices to fit. arrangement: how words lie, a device's
-    `Limits.arrangement`: "rows" (rows run fastest; see docs/architecture.md) or "quads" (`layouts.triton`). Beyond the result, only a tile of a few
-    megabytes is held. Raises UnusableInput where k is not a multiple of the block, the bytes do not match
-    (n, k), one row alone exceeds max_bytes, or the arrangement is unknown.
+    `Limits.arrangement`: "rows" (rows run fastest; see docs/architecture.md) or "quads" (`layouts.triton`). Beyond the
+    result, only a tile of a few megabytes is held. Raises UnusableInput where k is not a multiple of the block, the
+    bytes do not match (n, k), one row alone exceeds max_bytes, or the arrangement is unknown.
     """
     slices = tuple(pack_slices(format, blocks, n, k, max_bytes, arrangement))
     return PackedWeights(format, n, k, slices, arrangement)
@@ -78,7 +79,7 @@ def pack_slices(
     for row0 in range(0, n, step):
         part = rows_of[row0 : row0 + step]
         if arrangement == "quads":
-            words, starts = quads.pack_rows(format, part, k)
+            words, starts = pack_rows(format, part, k)
             yield PackedSlice(row0, len(part), words, starts)
         else:
             yield _pack_rows(format, part, row0, k)
@@ -87,7 +88,7 @@ def pack_slices(
 def slice_bytes(layout: Layout, rows: int, k: int, arrangement: str = "rows") -> int:
     """Bytes of a packed slice of `rows` rows. Raises UnusableInput for an unknown arrangement."""
     if arrangement == "quads":
-        return quads.arrangement(layout, k).offsets(rows)[1] * 4
+        return quad_arrangement(layout, k).offsets(rows)[1] * 4
     if arrangement != "rows":
         raise UnusableInput(f"no arrangement {arrangement!r} of packed weights; there are {', '.join(ARRANGEMENTS)}")
     return layout.offsets(rows, k)[1] * 4
@@ -159,7 +160,7 @@ def unpack(packed: PackedWeights) -> U8:
     out = np.empty((packed.n, format.row_bytes(packed.k)), dtype=np.uint8)
     if packed.arrangement == "quads":
         for piece in packed.slices:
-            out[piece.row0 : piece.row0 + piece.rows] = quads.unpack_rows(format, piece.words, piece.rows, packed.k)
+            out[piece.row0 : piece.row0 + piece.rows] = unpack_rows(format, piece.words, piece.rows, packed.k)
         return out
     blocks = packed.layout.blocks(packed.k)
     for piece in packed.slices:

@@ -15,9 +15,9 @@ LANGUAGE = "triton"
 class Build:
     """One device function to compile.
 
-    function: "MODULE:NAME" of a `triton.jit` function with a constant BUILD_ID. pointers: its pointer arguments and their
-    types ("*fp16"); every other argument that is not among the constants is i32. aligned: arguments that are multiples of
-    16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages.
+    function: "MODULE:NAME" of a `triton.jit` function with a constant BUILD_ID. pointers: its pointer arguments and
+    their types ("*fp16"); every other argument that is not among the constants is i32. aligned: arguments that are
+    multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages.
     """
 
     function: str

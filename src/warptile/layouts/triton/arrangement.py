@@ -40,8 +40,8 @@ _ZERO_EXPONENT = 127
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The planes of a layout for rows of k elements; every plane is laid for the rows rounded up to 16, so that a load may
-    take 16 rows at once.
+    """The planes of a layout for rows of k elements; every plane is laid for the rows rounded up to 16, so that a load
+    may take 16 rows at once.
 
     chunks: G, the chunks of 32 elements a step has: 8 where a trit block has 256 elements, else the largest of 4, 2, 1
     whose step divides k. planes: code planes, then scale planes, then one byte a row: the biased exponent of the row's
@@ -80,7 +80,8 @@ class Arrangement:
         return tuple(at[:-1]), at[-1]
 
     def to_planes(self, fields: Fields) -> list[NDArray[Any]]:
-        """The content of whole rows (their blocks one after another) as elements [rows, k/span, per], plane by plane."""
+        """The content of whole rows (their blocks one after another) as elements [rows, k/span, per], plane by
+        plane."""
         blocks = self.k // self.layout.block
         rows = len(fields.codes) // blocks
         codes = fields.codes.reshape(rows, -1)
@@ -110,7 +111,8 @@ class Arrangement:
 def unit_exponents(largest: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Biased exponents of the units of rows whose largest |scale| is f32[rows]: floor(log2 largest) + 10 + 127.
 
-    127 (a unit of 1) where the largest scale is 0 or not finite; kept within 35..253, so that 1/u and 2^24/u are normal.
+    127 (a unit of 1) where the largest scale is 0 or not finite; kept within 35..253, so that 1/u and 2^24/u are
+    normal.
     """
     biased = (np.ascontiguousarray(largest, np.float32).view(np.uint32) >> np.uint32(23) & np.uint32(255)).astype(int)
     usable = (largest > 0) & np.isfinite(largest)

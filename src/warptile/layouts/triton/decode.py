@@ -22,12 +22,14 @@ def padded(rows):
 
 
 @triton.jit
-def load_plane(W, plane, row, at, rows, STEP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr, PER: tl.constexpr, mask):
-    """Elements (i32, zero-extended) of the plane that starts at word `plane`: [R, 4, PER] where a row has at most 32 bits
-    (the same for each quad lane), else [R, 1, PER].
+def load_plane(
+    W, plane, row, at, rows, STEP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr, PER: tl.constexpr, mask
+):
+    """Elements (i32, zero-extended) of the plane that starts at word `plane`: [R, 4, PER] where a row has at most 32
+    bits (the same for each quad lane), else [R, 1, PER].
 
-    Each lane loads its row's word itself: a register that several lanes need is cheaper to load than to pass on. Where a
-    row has fewer than 32 bits its word is cut, since asynchronous copies take four bytes at least.
+    Each lane loads its row's word itself: a register that several lanes need is cheaper to load than to pass on. Where
+    a row has fewer than 32 bits its word is cut, since asynchronous copies take four bytes at least.
     """
     unit = (at // (SPAN // STEP)).to(tl.int64) * padded(rows)
     if PER * BITS <= 32:
@@ -108,9 +110,9 @@ def bit_pairs(W, plane, row, at, rows, mask, R: tl.constexpr, CHUNKS: tl.constex
 def trit_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.constexpr):
     """Digits 0, 1, 2 of base-3 bytes as `bit_pairs` has codes, and the tail word i32[R, 4, 1].
 
-    One formula for every digit: digit n of byte b = (((b * 3^n) mod 256) * 3) >> 8, two bytes at a time. The stages' byte
-    counts are the constants; slot S of a stage of `count` bytes is digit 8 S div count of its bytes, but for the tail, whose
-    two or four bytes give the digit (8 S + 2 c) div count.
+    One formula for every digit: digit n of byte b = (((b * 3^n) mod 256) * 3) >> 8, two bytes at a time. The stages'
+    byte counts are the constants; slot S of a stage of `count` bytes is digit 8 S div count of its bytes, but for the
+    tail, whose two or four bytes give the digit (8 S + 2 c) div count.
     """
     SLOTS: tl.constexpr = 4 * L[2]
     STEP: tl.constexpr = 32 * L[2]
@@ -161,15 +163,16 @@ def code_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.conste
 
 @triton.jit
 def six_bits(low, high, group, FIRST: tl.constexpr):
-    """Numbers of 6 bits, i32[R, 4, groups]: low nibbles from number FIRST on in `low` i32[R, 4, 1], high bits in `high`."""
+    """Numbers of 6 bits, i32[R, 4, groups]: low nibbles from number FIRST on in `low` i32[R, 4, 1], high bits in
+    `high`."""
     position = group + FIRST
     return ((low >> (4 * position)) & 15) | (((high >> (2 * position)) & 3) << 4)
 
 
 @triton.jit
 def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, up, down, L: tl.constexpr):
-    """up * scale and down * minimum of each group of the step, fp32[R, 4 or 1, groups]; with factors of 1 as the reference
-    decode computes them.
+    """up * scale and down * minimum of each group of the step, fp32[R, 4 or 1, groups]; with factors of 1 as the
+    reference decode computes them.
 
     up, down: fp32[R, 1, 1], powers of two. The minimum is 0.0 where the kind has none.
     """
@@ -317,9 +320,11 @@ def half_levels(code, L: tl.constexpr):
 
 
 @triton.jit
-def decode_half(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr, PTX: tl.constexpr):
-    """A decoded tile over the rows' units, fp16: codes, read as subnormal fp16, times 2^24 scale / u, less minimum / u, in
-    one fused multiply-add, two at a time; a codebook's values times scale / u.
+def decode_half(
+    W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr, PTX: tl.constexpr
+):
+    """A decoded tile over the rows' units, fp16: codes, read as subnormal fp16, times 2^24 scale / u, less minimum /
+    u, in one fused multiply-add, two at a time; a codebook's values times scale / u.
 
     Rounded: the scale and the minimum to fp16, then the result.
     """

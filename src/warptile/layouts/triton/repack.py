@@ -54,7 +54,9 @@ def repack(format: Format, source: torch.Tensor, n: int, k: int) -> torch.Tensor
             ELEMENTS=elements, RUNS=runs, PER=plane.per, ROWS=rows,
         )  # fmt: skip
     parameters = decoder_parameters(arranged)
-    scales = starts[len(arranged.code_planes) : -1] if arranged.scales.planes else starts[len(arranged.code_planes) - 1 :]
+    scales = (
+        starts[len(arranged.code_planes) : -1] if arranged.scales.planes else starts[len(arranged.code_planes) - 1 :]
+    )
     s0, s1, s2 = (*scales, 0, 0, 0)[:3]
     exponents = words[starts[-1] :].view(torch.uint8)
     row_exponents[(-(-n // 64), 1, 1)](words, exponents, n, k // arranged.step, s0, s1, s2, L=parameters, ROWS=64)

@@ -36,8 +36,8 @@ def move_bits(
 
 @triton.jit
 def row_exponents(W, Out, rows, steps, s0, s1, s2, L: tl.constexpr, ROWS: tl.constexpr):
-    """The biased exponents of the rows' units (see `Arrangement`), u8[rows]. s0, s1, s2: the first scale planes' words; for
-    a trit layout that holds its scale, s0 is the plane of the tail words."""
+    """The biased exponents of the rows' units (see `Arrangement`), u8[rows]. s0, s1, s2: the first scale planes'
+    words; for a trit layout that holds its scale, s0 is the plane of the tail words."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = row < padded(rows)
     one = tl.full((ROWS, 1, 1), 1.0, tl.float32)

@@ -89,7 +89,8 @@ def _nibbles(values: NDArray[Any], bits: int, dtype: str) -> NDArray[Any]:
 def _cut(words: NDArray[Any], bits: int, count: int) -> NDArray[np.uint8]:
     """Inverse of `_nibbles`: [...] to u8[..., count]."""
     shifts = (np.arange(count) * bits).astype(words.dtype)
-    return (words[..., None] >> shifts & words.dtype.type((1 << bits) - 1)).astype(np.uint8)
+    cut: NDArray[np.uint8] = (words[..., None] >> shifts & words.dtype.type((1 << bits) - 1)).astype(np.uint8)
+    return cut
 
 
 def _six_bit_minimum(scales: Scales, step: int) -> ScalePlanes:
@@ -113,7 +114,8 @@ def _six_bit_minimum(scales: Scales, step: int) -> ScalePlanes:
 
 
 def _six_bit(kind: str, groups: int, bits: int) -> Callable[[Scales, int], ScalePlanes]:
-    """d a superblock; for each half of it one word of low nibbles of sc and one, half as wide, of high pairs of bits."""
+    """d a superblock; for each half of it one word of low nibbles of sc and one, half as wide, of high pairs of
+    bits."""
 
     def build(scales: Scales, step: int) -> ScalePlanes:
         def to_planes(arrays: Arrays, rows: int) -> list[NDArray[Any]]:

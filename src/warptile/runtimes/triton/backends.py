@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -145,7 +146,7 @@ class Card:
                     work()
                     event.record()
                 self.synchronize()
-                seconds += [a.elapsed_time(b) * 1e-3 for a, b in zip(events, events[1:], strict=False)]
+                seconds += [a.elapsed_time(b) * 1e-3 for a, b in pairwise(events)]
         return seconds
 
 
@@ -200,14 +201,18 @@ class Interpreter:
 
     def key(self, program: Program) -> str:
         """Hash of the device functions' text and the constants: the interpreter has no lowered form."""
-        parts = [repr(b) + Path(imported(b.function).fn.__code__.co_filename).read_text("utf-8") for b in program.builds]
+        parts = [
+            repr(b) + Path(imported(b.function).fn.__code__.co_filename).read_text("utf-8") for b in program.builds
+        ]
         return hashlib.sha256("\n".join([program.enqueue, *parts]).encode()).hexdigest()
 
     def build(self, build: Build, key: str, cache: Path | None) -> Launcher:
         """The function itself, with its constants."""
         function, constants = imported(build.function), dict(build.constants) | {"BUILD_ID": binary_id(key)}
         if not hasattr(function, "rewrite") and type(function).__name__ != "InterpretedFunction":
-            raise UnusableInput("TRITON_INTERPRET=1 was set after the kernels were imported; set it before Python starts")
+            raise UnusableInput(
+                "TRITON_INTERPRET=1 was set after the kernels were imported; set it before Python starts"
+            )
 
         def launch(grid: tuple[int, int, int], *arguments: Any) -> None:
             names = [name for name in function.arg_names if name not in constants]

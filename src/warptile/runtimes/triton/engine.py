@@ -64,7 +64,8 @@ class Prepared:
 
 
 class Engine:
-    """Launches kernels on one device's tensors. router: says which tile serves a problem, None where it does not know."""
+    """Launches kernels on one device's tensors. router: says which tile serves a problem, None where it does not
+    know."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -94,7 +95,8 @@ class Engine:
         return found
 
     def invariant_tile(self, problem: Problem) -> str:
-        """One tile for every m, so that a row's sum is computed by the same instructions in the same order whatever m."""
+        """One tile for every m, so that a row's sum is computed by the same instructions in the same order whatever
+        m."""
         step = arrangement(formats.by_name(problem.format).layout, problem.k).step
         tile_n = architecture(self.limits).least_n
         split = 1

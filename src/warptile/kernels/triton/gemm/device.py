@@ -34,8 +34,9 @@ def gemm(
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the splits.
 
-    OPERAND: what both factors are rounded to: "fp16", "bf16", or fp32's input precision "tf32", "ieee"; "widened bf16" is
-    bf16 for Triton's interpreter, which multiplies bf16 wrongly. DECODE: "plain" (fp32, then rounded to OPERAND), "half" (see `decode_half`) or "ptx" (the same by PTX instructions).
+    OPERAND: what both factors are rounded to: "fp16", "bf16", or fp32's input precision "tf32", "ieee"; "widened bf16"
+    is bf16 for Triton's interpreter, which multiplies bf16 wrongly. DECODE: "plain" (fp32, then rounded to OPERAND),
+    "half" (see `decode_half`) or "ptx" (the same by PTX instructions).
     Grid: tiles along n * tiles along m * SPLIT_K. With SPLIT_K > 1, Part is fp32[grid][TILE_N * TILE_M] and Count
     i32[tiles], zero before and after: the split that comes last adds all of them up in their own order.
     """

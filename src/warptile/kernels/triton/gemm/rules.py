@@ -19,8 +19,8 @@ def shared_bytes(tile: GemmTile, problem: Problem, limits: Limits) -> int:
     """Shared bytes of a program: x in `stages` copies (one fewer where the matrix unit is synchronous), weights in
     stages - 1, or the tile of sums on its way out if that is more.
 
-    Where x is rounded on its way, its copies have x's own type and one more tile the operand's. fp32 weights pass through
-    shared memory, base-3 ones in fp32, others in half.
+    Where x is rounded on its way, its copies have x's own type and one more tile the operand's. fp32 weights pass
+    through shared memory, base-3 ones in fp32, others in half.
     """
     taken = tile.stages if architecture(limits).asynchronous else max(1, tile.stages - 1)
     x_bytes = DTYPE_BYTES[problem.x_dtype]

@@ -21,8 +21,8 @@ STOCK_STAGES = (4, 3, 2)
 def space(problem: Problem, limits: Limits) -> Iterator[GemmTile]:
     """Column tiles of 8 to 128 (256 for many tokens) by row tiles, splits along k, warps and stages.
 
-    Column tiles beyond the next power of two of m are left out, as are those of an eighth of it or less, and splits that
-    make more than 16 programs a unit. Tiles may break a rule.
+    Column tiles beyond the next power of two of m are left out, as are those of an eighth of it or less, and splits
+    that make more than 16 programs a unit. Tiles may break a rule.
     """
     try:
         step = arranged(problem).step

@@ -13,8 +13,8 @@ class GemmTile(Tile):
     """A program computes tile_n weight rows by tile_m tokens over 1 / split_k of k, tile_k elements of it a step.
 
     group_m: tiles along m that are walked through together. warps, stages: of a program, and loads in flight. operand:
-    type both factors have when multiplied, "fp16", "bf16", "tf32" or "ieee" (fp32). decode: "half" (weights made in fp16
-    over their row's unit) or "plain" (made in fp32, then rounded).
+    type both factors have when multiplied, "fp16", "bf16", "tf32" or "ieee" (fp32). decode: "half" (weights made in
+    fp16 over their row's unit) or "plain" (made in fp32, then rounded).
     """
 
     kernel: ClassVar[str] = "triton.gemm"

@@ -16,8 +16,8 @@ def gemv(
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for TILE_M rows of x and TILE_N rows of w a program.
 
-    STEPS steps along k are taken at once, by different warps; each thread sums in fp32 over the steps it meets, then all
-    partial sums are added up. DECODE as in `triton.gemm`. Grid (ceil(rows / TILE_N), ceil(m / TILE_M)).
+    STEPS steps along k are taken at once, by different warps; each thread sums in fp32 over the steps it meets, then
+    all partial sums are added up. DECODE as in `triton.gemm`. Grid (ceil(rows / TILE_N), ceil(m / TILE_M)).
     """
     at_n = tl.program_id(0)
     at_m = tl.program_id(1)

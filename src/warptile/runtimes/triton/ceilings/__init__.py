@@ -27,8 +27,8 @@ ROUNDS = 7
 
 
 def measure(backend: Backend) -> Ceilings:
-    """Bytes/s of a kernel that only reads 512 MB; FLOP/s of the library's fp16 matmul of side 4096 (fp32 where there is no
-    card); seconds of a kernel that does nothing. Medians of seven."""
+    """Bytes/s of a kernel that only reads 512 MB; FLOP/s of the library's fp16 matmul of side 4096 (fp32 where there
+    is no card); seconds of a kernel that does nothing. Medians of seven."""
     card = backend.device.type == "cuda"
     nbytes, side = (READ_BYTES, SIDE) if card else (1 << 20, 64)
     words = torch.zeros(nbytes // 4, dtype=torch.int32, device=backend.device)
