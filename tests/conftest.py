@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+
+# Triton decides at its own import whether kernels run in its interpreter, and any test may be the first to import it.
+os.environ["TRITON_INTERPRET"] = "1"
 
 from warptile.contracts import Runtime
 from warptile.places import Places
@@ -27,6 +31,16 @@ def software_device() -> str:
         software = [entry.id for entry in found.devices if entry.runtime == "vulkan" and entry.type == "software"]
     assert software, f"the tests need a software Vulkan device: {found.reasons or found.devices}"
     return software[0]
+
+
+@pytest.fixture(scope="session")
+def interpreter(places: Places) -> Iterator[Runtime]:
+    """Triton's interpreter as a device."""
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    runtime = open_device("interpreter:0", places)
+    yield runtime
+    runtime.close()
 
 
 @pytest.fixture(scope="session")

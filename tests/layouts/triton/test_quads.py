@@ -1,0 +1,74 @@
+"""The quad arrangement on the host: nothing of a file is lost, nothing grows, and the device's bit map agrees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.blocks import random_blocks
+
+from warptile import formats
+from warptile.contracts import UnusableInput
+from warptile.layouts import pack, slice_bytes, unpack
+from warptile.layouts.triton import MOST_PLANES, arrangement, pack_rows, plane_views
+from warptile.layouts.triton.arrangement import unit_exponents
+from warptile.layouts.triton.bitmap import plane_maps
+
+FORMATS = [name for name, found in formats.all_formats().items()]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(rows=st.integers(1, 40), blocks=st.integers(1, 9), seed=st.integers(0, 1 << 30))
+@settings(max_examples=8, deadline=None)
+def test_every_byte_pattern_survives(name: str, rows: int, blocks: int, seed: int) -> None:
+    found = formats.by_name(name)
+    k = max(32, found.block_size) * blocks
+    data = random_blocks(found, rows * k // found.block_size, seed).reshape(rows, -1)
+    packed = pack(found, data, rows, k, arrangement="quads")
+    assert np.array_equal(unpack(packed), data)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_packed_is_at_most_four_percent_larger(name: str) -> None:
+    found = formats.by_name(name)
+    n, k = 576, 1536
+    assert slice_bytes(found.layout, n, k, "quads") <= 1.04 * n * found.row_bytes(k)
+    assert len(arrangement(found.layout, k).planes) - 1 <= MOST_PLANES
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("blocks", [1, 2, 3, 8])
+def test_the_device_map_is_the_hosts_packing(name: str, blocks: int) -> None:
+    """A device follows the map; followed here in numpy it must give the words that the host packs."""
+    found = formats.by_name(name)
+    k, rows = max(32, found.block_size) * blocks, 3
+    data = random_blocks(found, rows * k // found.block_size, blocks).reshape(rows, -1)
+    words, _ = pack_rows(found, data, k)
+    arranged = arrangement(found.layout, k)
+    for view, plane, moved in zip(
+        plane_views(arranged, words, rows), arranged.planes, plane_maps(found, k), strict=False
+    ):
+        spans = data.reshape(rows, k // moved.span, moved.source_bytes).astype(np.int64)
+        value = np.zeros((rows, k // moved.span, len(moved.moves)), np.int64)
+        for move in moved.moves.T.astype(np.int64):
+            kept = (1 << (move >> 8 & 15)) - 1
+            value |= (spans[..., move >> 16] >> (move >> 12 & 15) & kept) << (move & 31)
+        value ^= moved.flips
+        got = value.reshape(rows, -1, plane.per).swapaxes(0, 1).astype(np.uint64)
+        assert np.array_equal(got, view.astype(np.uint64)), plane
+
+
+def test_a_unit_takes_the_rows_scales_into_the_upper_range_of_fp16() -> None:
+    largest = np.array([2.0**-24, 1e-5, 0.013, 1.0, 3.7, 65504.0 * 63], np.float32)
+    units = np.exp2(unit_exponents(largest).astype(np.float64) - 127)
+    scaled = largest * 2.0**24 / units
+    assert ((scaled >= 2**14) & (scaled < 2**15)).all()
+    assert list(unit_exponents(np.array([0.0, np.inf, np.nan], np.float32))) == [127, 127, 127]
+
+
+def test_a_row_that_is_not_whole_blocks_is_refused() -> None:
+    with pytest.raises(UnusableInput, match="K = 128"):
+        arrangement(formats.by_name("Q4_K").layout, 128)
+    with pytest.raises(UnusableInput, match="arrangement 'columns'"):
+        slice_bytes(formats.by_name("Q4_0").layout, 4, 64, "columns")

@@ -1,0 +1,95 @@
+"""The Triton runtime behind the contract, in Triton's interpreter."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from warptile import kernels
+from warptile.contracts import MissingExtra, Problem, Runtime, UnusableInput
+from warptile.contracts.launch import Launch
+from warptile.kernels.triton.program import Program
+from warptile.layouts import pack, upload
+from warptile.places import Places
+from warptile.proof.weights import random_blocks
+from warptile.runtimes import open_device
+from warptile.runtimes.registry import rooms
+
+PROBLEM = Problem("Q8_0", 32, 256, 3, "fp16", "fp16")
+KERNEL, TILE = kernels.parse_tile("triton.gemm:tile_n=16,tile_m=8,tile_k=128,warps=1")
+
+
+def launched(runtime: Runtime) -> tuple[Launch, ...]:
+    from warptile import formats
+
+    fmt = formats.by_name(PROBLEM.format)
+    blocks = random_blocks(fmt, PROBLEM.n * PROBLEM.k // fmt.block_size, np.random.default_rng(0))
+    weights = upload(runtime, pack(fmt, blocks.reshape(-1), PROBLEM.n, PROBLEM.k, arrangement="quads"))
+    x = runtime.upload(np.ones((PROBLEM.m, PROBLEM.k), np.float16))
+    y = runtime.upload(np.zeros((PROBLEM.m, PROBLEM.n), np.float16))
+    binary = runtime.compile(KERNEL.source(TILE, PROBLEM, runtime.limits()))
+    return KERNEL.launch(binary, TILE, PROBLEM, x, weights, y)
+
+
+def test_cuda_and_hip_are_one_room() -> None:
+    found = rooms()
+    assert found["cuda"] is found["hip"]
+    assert found["cuda"] is not found["vulkan"]
+
+
+def test_without_a_card_the_reason_is_one_line(places: Places) -> None:
+    with pytest.raises((UnusableInput, MissingExtra)) as error:
+        open_device("cuda:0", places)
+    assert "\n" not in str(error.value)
+
+
+def test_what_ran_is_what_was_compiled(interpreter: Runtime) -> None:
+    launches = launched(interpreter)
+    interpreter.execute(launches * 2)
+    assert interpreter.executed_ids() == [launches[0].binary.id] * 2
+    empty = dataclasses.replace(launches[0], grid=(0, 1, 1))
+    interpreter.execute([empty])
+    assert interpreter.executed_ids() == [0]
+
+
+def test_timing_gives_a_positive_time_a_launch(interpreter: Runtime) -> None:
+    launches = launched(interpreter)
+    assert all(seconds > 0 for seconds in interpreter.time(launches * 3))
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+def test_a_write_beside_the_payload_is_seen(interpreter: Runtime, at_end: bool) -> None:
+    buffer = interpreter.guarded_buffer(1000, at_end=at_end)
+    assert np.isnan(interpreter.download(buffer, np.float32, (250,))).all()
+    interpreter.write(buffer, np.arange(1000, dtype=np.uint8))
+    assert interpreter.guards_intact(buffer)
+    buffer.memory[buffer.offset - 1] = 0  # type: ignore[attr-defined]
+    assert not interpreter.guards_intact(buffer)
+    interpreter.free([buffer])
+    with pytest.raises(ValueError, match="freed"):
+        interpreter.download(buffer, np.uint8, (1,))
+
+
+def test_a_binary_is_named_by_what_decides_its_code(interpreter: Runtime) -> None:
+    limits = interpreter.limits()
+    one = interpreter.compile(KERNEL.source(TILE, PROBLEM, limits))
+    other = interpreter.compile(KERNEL.source(dataclasses.replace(TILE, group_m=4), PROBLEM, limits))
+    same = interpreter.compile(KERNEL.source(TILE, PROBLEM.at(7), limits))
+    assert one.id != other.id
+    assert same is one
+
+
+def test_a_program_survives_being_text(interpreter: Runtime) -> None:
+    source = KERNEL.source(TILE, PROBLEM, interpreter.limits())
+    program = Program.parse(source)
+    assert program.source(source.bindings, source.scalars, source.workgroup, source.subgroup or 0) == source
+
+
+def test_foreign_sources_are_refused(interpreter: Runtime) -> None:
+    source = dataclasses.replace(KERNEL.source(TILE, PROBLEM, interpreter.limits()), language="glsl")
+    with pytest.raises(UnusableInput, match="glsl"):
+        interpreter.compile(source)
+    with pytest.raises(UnusableInput, match="checked"):
+        interpreter.compile(KERNEL.source(TILE, PROBLEM, interpreter.limits()), "checked")
