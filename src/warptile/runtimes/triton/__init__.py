@@ -36,15 +36,15 @@ def open_device(text: str, places: Places, *, validation: bool = False) -> Trito
     validation has no layer to turn on here; it is refused. Raises UnusableInput: no device, an ambiguous name, the
     other vendor's prefix; MissingExtra without torch or Triton.
     """
-    from warptile.runtimes.triton.backends import open_backend
-    from warptile.runtimes.triton.runtime import TritonRuntime
-
     places.ready()
     if validation:
         raise UnusableInput(
             "the Triton runtime has no validation layer; run compute-sanitizer over the process instead"
         )
     found = list_devices()
+    from warptile.runtimes.triton.backends import open_backend
+    from warptile.runtimes.triton.runtime import TritonRuntime
+
     entry = found[pick(text, found)]
     if entry.id.partition(":")[0] != text.partition(":")[0]:
         raise UnusableInput(f"no device {text}; there is: {entry.id} {entry.name}")
