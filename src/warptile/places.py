@@ -7,8 +7,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from warptile.contracts.errors import UnusableInput
 
 
@@ -22,6 +20,8 @@ class Places:
     @classmethod
     def default(cls) -> Places:
         """The user's own folders by the platform's rules (`XDG_CACHE_HOME`, `XDG_STATE_HOME` on Linux)."""
+        import platformdirs
+
         return cls(
             Path(platformdirs.user_cache_dir("warptile", appauthor=False)),
             Path(platformdirs.user_state_dir("warptile", appauthor=False)),
