@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -53,7 +54,7 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     tiny = options.tiny
-    runtime: Any = open_device("interpreter:0" if tiny else "cuda:0", Places.under(options.out / "places"))
+    runtime: Any = open_device("interpreter:0" if tiny else "cuda:0", Places.under(tempfile.mkdtemp(prefix="warptile-")))
     device = runtime._backend.device
     limits = runtime.limits()
     phases = options.only.split(",")
