@@ -115,6 +115,12 @@ def _final(state: State, problem: Problem, stock: str, challenger: str, seconds:
 def _race(
     state: State, stage: str, problem: Problem, stock: str, challenger: str, seconds: float, rounds: int, seed: int
 ) -> Race:
+    """Race and write down; a race that an interrupted run finished without deciding is taken as it is."""
+    standing = state.standings[problem]
+    if stage in ("final", "confirm") and standing.reuse == "resumed" and standing.kept is None:
+        sources = [state.notes.source_of(tile, problem) for tile in (stock, challenger)]
+        if (known := state.notes.recall.race(stage, problem, *sources)) is not None:
+            return known
     ids = state.ids(problem, [stock, challenger])
     fresh = stage == "confirm"
     race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, 30.0 + 10 * seconds, fresh)

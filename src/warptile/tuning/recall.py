@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from warptile.contracts import Identity, Problem, Race, Verdict
 from warptile.journal import Entry, from_json, to_json
+from warptile.tables import Key
 from warptile.tuning.result import bare
 from warptile.tuning.stand import Proof
 
@@ -16,8 +17,8 @@ SourceOf = Callable[[str, Problem], str]
 class Recall:
     """Verdicts, screenings, races and rejections of earlier runs with the same identity and proof version.
 
-    Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. used: how many
-    answers were given.
+    Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. What was timed before a
+    table's key was forgotten is forgotten too. used: how many answers were given.
     """
 
     def __init__(self, entries: Iterable[Entry], identity: Identity, proof: int) -> None:
@@ -52,6 +53,12 @@ class Recall:
         elif entry["kind"] == "candidate":
             problem = from_json(Problem, entry["problem"])
             self._rejections[entry["source"], bare(problem)] = (entry["outcome"], entry["reason"])
+        elif entry["kind"] == "table" and entry["action"] == "forget":
+            key = from_json(Key, entry["key"])
+            for problem in [p for p in self._screenings if _within(p, key)]:
+                del self._screenings[problem]
+            for at in [at for at in self._races if _within(at[1], key)]:
+                del self._races[at]
 
     def proof(self, source: str, ks: Iterable[int]) -> Proof | None:
         """What the proof said of this source; None where it has not seen one of `ks` and found nothing wrong."""
@@ -90,6 +97,10 @@ class Recall:
             joined.update(current)
         self.used += len(joined)
         return joined
+
+
+def _within(problem: Problem, key: Key) -> bool:
+    return Key.of(problem, key.layout) == key
 
 
 def _same(source_of: SourceOf, tile: str, problem: Problem, source: str) -> bool:
