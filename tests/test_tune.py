@@ -214,6 +214,25 @@ def test_forgetting_a_winner_forgets_its_timings_but_not_its_proofs(tmp_path: Pa
     assert not any(step == "prove" for step, _ in again.log)
 
 
+def test_what_a_short_budget_timed_out_a_longer_one_tries_again(tmp_path: Path) -> None:
+    slow = {BEST: 60.0}
+    first = run(FakeStand(proof_seconds=slow), tmp_path, seconds=50)
+    assert all(row.tile != BEST for row in first.rows)
+    second = FakeStand(proof_seconds=slow)
+    result = run(second, tmp_path, seconds=300, explore=True)
+    assert ("prove", BEST) in second.log
+    assert all(row.tile == BEST for row in result.rows)
+
+
+def test_a_race_cut_short_by_the_budget_is_raced_by_the_next_run(tmp_path: Path) -> None:
+    hurried = run(FakeStand(round_seconds=10.0), tmp_path)
+    assert {row.decision.outcome for row in hurried.rows} == {"undecided"}
+    assert all(row.tile == STOCK and row.seconds == row.stock_seconds > 0 for row in hurried.rows)
+    assert "resumes" in hurried.hints[0]
+    result = run(FakeStand(), tmp_path)
+    assert {(row.tile, row.decision.outcome, row.reuse) for row in result.rows} == {(BEST, "accept", "resumed")}
+
+
 def test_explore_searches_on_from_the_winners(tmp_path: Path) -> None:
     run(FakeStand(), tmp_path, seconds=30)
     more = FakeStand()

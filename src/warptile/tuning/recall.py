@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from warptile.contracts import Identity, Problem, Race, Verdict
+from warptile.contracts import Identity, Problem, Race, Timeout, Verdict
 from warptile.journal import Entry, from_json, to_json
 from warptile.tables import Key
 from warptile.tuning.result import bare
@@ -25,7 +25,7 @@ class Recall:
         self._proofs: dict[str, dict[int, Proof]] = defaultdict(dict)
         self._races: dict[tuple[str, Problem, str, str], Race] = {}
         self._screenings: dict[Problem, list[dict[str, tuple[str, float]]]] = defaultdict(list)
-        self._rejections: dict[tuple[str, Problem], tuple[str, str]] = {}
+        self._rejections: dict[tuple[str, Problem], tuple[str, float]] = {}
         self.used = 0
         who = to_json(identity)
         for entry in entries:
@@ -51,8 +51,9 @@ class Recall:
             first, second = entry["sources"]
             self._races[entry["stage"], bare(race.challenger.problem), first, second] = race
         elif entry["kind"] == "candidate":
-            problem = from_json(Problem, entry["problem"])
-            self._rejections[entry["source"], bare(problem)] = (entry["outcome"], entry["reason"])
+            place = (entry["source"], bare(from_json(Problem, entry["problem"])))
+            given = float(entry["deadline"]) if entry["outcome"] == Timeout.outcome else float("inf")
+            self._rejections[place] = (f"{entry['outcome']}: {entry['reason']}", given)
         elif entry["kind"] == "table" and entry["action"] == "forget":
             key = from_json(Key, entry["key"])
             for problem in [p for p in self._screenings if _within(p, key)]:
@@ -76,11 +77,13 @@ class Recall:
         self.used += found is not None
         return found
 
-    def rejection(self, source: str, problem: Problem) -> tuple[str, str] | None:
-        """(outcome, reason) of a candidate that was out, by the hash of its source."""
-        found = self._rejections.get((source, bare(problem)))
-        self.used += found is not None
-        return found
+    def rejection(self, source: str, problem: Problem, deadline: float) -> str | None:
+        """Why a candidate was out, by the hash of its source; not where it timed out with less than `deadline`."""
+        reason, given = self._rejections.get((source, bare(problem)), (None, 0.0))
+        if reason is None or given < deadline:
+            return None
+        self.used += 1
+        return reason
 
     def screened(self, problem: Problem, source_of: SourceOf) -> dict[str, float]:
         """Tiles whose source has not changed since, and their seconds on the last screening's scale.
