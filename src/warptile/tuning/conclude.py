@@ -84,28 +84,43 @@ def conclude(state: State, problem: Problem) -> None:
     has ended, the stock stays, undecided, and the next run races.
     """
     standing = state.standings[problem]
-    while problem not in state.rows and standing.best is not None:
-        stock = standing.stock
-        others = {t: s for t, s in standing.seconds.items() if t != stock}
-        challenger = min(others, key=lambda t: (others[t], t)) if others else None
-        if stock is None:
+    challenger = _challenger(state, problem)
+    if standing.stock is None:
+        if standing.best is not None:
             told = Decision("accept", f"the fastest right tile screened; {standing.stock_note}")
             _keep(state, problem, standing.best[0], None, told)
-        elif challenger is None:
-            told = Decision("reject", "no other tile was right and fast enough to race")
-            _keep(state, problem, stock, None, told)
-        elif state.budget.left() < LEAST_STEP_S:
-            _keep(state, problem, stock, None, Decision("undecided", "the budget ended before a race"))
-        else:
-            seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _final_seconds(state, problem)))
-            state.tell("decide", f"{problem.text()}  {challenger}")
-            try:
-                challenger = _against_kept(state, problem, challenger, seconds)
-                race, told = _final(state, problem, stock, challenger, seconds)
-            except CandidateRejected as error:
-                state.drop(problem, challenger, error, _deadline(seconds))
-                continue
-            _keep(state, problem, challenger if told.outcome == "accept" else stock, race, told)
+    elif challenger is None or state.budget.left() < LEAST_STEP_S:
+        if standing.stock in standing.seconds:
+            _keep(state, problem, standing.stock, None, _no_race(state, problem))
+    else:
+        seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _final_seconds(state, problem)))
+        state.tell("decide", f"{problem.text()}  {challenger}")
+        try:
+            challenger = _against_kept(state, problem, challenger, seconds)
+            race, told = _final(state, problem, standing.stock, challenger, seconds)
+        except CandidateRejected as error:
+            state.drop(problem, challenger, error, _deadline(seconds))
+            conclude(state, problem)
+            return
+        winner = challenger if told.outcome == "accept" else standing.stock
+        if race.rounds or winner in standing.seconds:
+            _keep(state, problem, winner, race, told)
+
+
+def _challenger(state: State, problem: Problem) -> str | None:
+    """The fastest screened tile that is not the stock."""
+    standing = state.standings[problem]
+    others = {t: s for t, s in standing.seconds.items() if t != standing.stock}
+    return min(others, key=lambda t: (others[t], t), default=None)
+
+
+def _no_race(state: State, problem: Problem) -> Decision:
+    """Why the stock stays without a race: nothing else was right and fast enough, or there was no time to see."""
+    group = state.standings[problem].group
+    untried = [t for t, offer in group.offers.items() if problem in offer.prices and t not in group.taken]
+    if _challenger(state, problem) is None and not untried:
+        return Decision("reject", "no other tile was right and fast enough to race")
+    return Decision("undecided", "the budget ended before a race")
 
 
 def _against_kept(state: State, problem: Problem, challenger: str, seconds: float) -> str:

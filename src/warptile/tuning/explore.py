@@ -15,7 +15,7 @@ PATIENCE = 4
 FEWEST_BATCHES = 2
 GAIN = 0.98
 FIRST_BATCH_S = 10.0
-SCREEN_S = (0.5, 20.0)
+SCREEN_S = (4.0, 20.0)
 SCREEN_RUNS = 8
 
 
@@ -115,9 +115,10 @@ def _screen(state: State, problem: Problem, offers: Sequence[Offer]) -> bool:
 def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
     """Screen arms on one problem; where the whole is lost, each alone, so that the one to blame is out."""
     standing = state.standings[problem]
+    arms = sorted(arms, key=lambda text: state.guess(problem, text))
     state.tell("race", f"{problem.text()}  {len(arms)} tiles")
     seconds = clamp(SCREEN_RUNS * sum(state.guess(problem, arm) for arm in arms), SCREEN_S)
-    seconds = clamp(state.budget.left(), (SCREEN_S[0], seconds))
+    seconds = min(seconds, max(LEAST_STEP_S, state.budget.left()))
     deadline = 30.0 + 5 * seconds
     try:
         screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, deadline)
