@@ -54,7 +54,9 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     tiny = options.tiny
-    runtime: Any = open_device("interpreter:0" if tiny else "cuda:0", Places.under(tempfile.mkdtemp(prefix="warptile-")))
+    runtime: Any = open_device(
+        "interpreter:0" if tiny else "cuda:0", Places.under(tempfile.mkdtemp(prefix="warptile-"))
+    )
     device = runtime._backend.device
     limits = runtime.limits()
     phases = options.only.split(",")
