@@ -233,6 +233,11 @@ def test_a_race_cut_short_by_the_budget_is_raced_by_the_next_run(tmp_path: Path)
     assert {(row.tile, row.decision.outcome, row.reuse) for row in result.rows} == {(BEST, "accept", "resumed")}
 
 
+def test_the_best_of_all_screenings_are_compared_once_more(tmp_path: Path) -> None:
+    result = run(FakeStand(unlucky=BEST), tmp_path)
+    assert all(row.tile == BEST for row in result.rows)
+
+
 def test_explore_searches_on_from_the_winners(tmp_path: Path) -> None:
     run(FakeStand(), tmp_path, seconds=30)
     more = FakeStand()
