@@ -139,7 +139,7 @@ def test_a_second_run_rechecks_and_repeats_nothing(tmp_path: Path) -> None:
     assert {row.reuse for row in result.rows} == {"rechecked"}
     assert sorted(step for step, _ in second.log) == ["prove"] * 3 + ["race"] * 3
     assert {row.tile for row in result.rows} == {BEST}
-    assert any("--explore" in hint for hint in result.hints)
+    assert any("--explore" in hint.words for hint in result.hints)
 
 
 @pytest.mark.parametrize("steps", range(1, 40, 4))
