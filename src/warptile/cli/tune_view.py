@@ -71,7 +71,7 @@ def _add(table: Table, row: TuneRow) -> None:
         show.text(show.matmul(problem)),
         show.wrapping(stock, "dim"),
         Text(show.duration(row.stock_seconds), style="dim"),
-        Text(f"{row.ratio:.2f}x", style="green") if row.stock and not stays else Text("stock stays" if stays else ""),
+        Text(f"{row.ratio:.2f}x", style="green") if row.stock and not stays else Text(_stays(row) if stays else ""),
         Text(f"{row.share:.0%}"),
     )
     table.add_row(
@@ -81,6 +81,10 @@ def _add(table: Table, row: TuneRow) -> None:
         Text("" if stays or not row.stock else show.interval(row.low, row.high), style="green"),
         "",
     )
+
+
+def _stays(row: TuneRow) -> str:
+    return "undecided" if row.decision.outcome == "undecided" else "stock stays"
 
 
 def _sum(each: ModelSum) -> Text:

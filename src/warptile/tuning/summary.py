@@ -33,10 +33,11 @@ def summary(
     known = {problem for problem, _ in unserved}
     late = [(p, "the budget ended before it was measured") for p in state.standings if p not in rows and p not in known]
     rechecked = bool(listed) and all(row.reuse == "rechecked" for row in listed)
+    open_ones = [row for row in listed if row.decision.outcome == "undecided"]
     again = ("tune", workload.source)
     if rechecked:
         first = Hint((*again, "--explore"), "searches on from these winners")
-    elif late:
+    elif late or open_ones:
         first = Hint((*again, "--budget", f"{2 * state.budget.seconds:.0f}s"), "resumes with more time")
     else:
         first = Hint(again, "re-checks these winners in seconds")
