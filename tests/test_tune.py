@@ -139,7 +139,7 @@ def test_a_second_run_rechecks_and_repeats_nothing(tmp_path: Path) -> None:
     assert {row.reuse for row in result.rows} == {"rechecked"}
     assert sorted(step for step, _ in second.log) == ["prove"] * 3 + ["race"] * 3
     assert {row.tile for row in result.rows} == {BEST}
-    assert any("--explore" in hint for hint in result.hints)
+    assert any("--explore" in hint.words for hint in result.hints)
 
 
 @pytest.mark.parametrize("steps", range(1, 40, 4))
@@ -228,7 +228,7 @@ def test_a_race_cut_short_by_the_budget_is_raced_by_the_next_run(tmp_path: Path)
     hurried = run(FakeStand(round_seconds=10.0), tmp_path)
     assert {row.decision.outcome for row in hurried.rows} == {"undecided"}
     assert all(row.tile == STOCK and row.seconds == row.stock_seconds > 0 for row in hurried.rows)
-    assert "resumes" in hurried.hints[0]
+    assert "resumes" in hurried.hints[0].why
     result = run(FakeStand(), tmp_path)
     assert {(row.tile, row.decision.outcome, row.reuse) for row in result.rows} == {(BEST, "accept", "resumed")}
 
