@@ -170,6 +170,34 @@ def six_bits(low, high, group, FIRST: tl.constexpr):
 
 
 @triton.jit
+def four_words(W, plane, row, unit, rows, mask):
+    """The four words (i32[R] each) that a plane holds for each row and unit, loaded as one."""
+    P = W + plane + unit.to(tl.int64) * padded(rows) * 4
+    columns = row[:, None] * 4 + tl.arange(0, 4)[None, :]
+    if unit.type.is_block():
+        found = tl.load(P[:, None] + columns, mask=mask[:, None], other=0)
+    else:
+        found = tl.load(P + columns, mask=mask[:, None], other=0)
+    even, odd = tl.split(tl.reshape(found, (row.shape[0], 2, 2)))
+    first, third = tl.split(even)
+    second, fourth = tl.split(odd)
+    return first, second, third, fourth
+
+
+@triton.jit
+def six_bit_words(W, plane, row, at, rows, mask, L: tl.constexpr):
+    """Of kind k6min: d | dmin << 16, i32[R, 1, 1], and for each group of the step, i32[R, 1, groups], words that hold
+    sc (low half) and mn (high half): bits 0 to 3 of each, and at bits 4 and 5 of each their upper two."""
+    PARTS: tl.constexpr = L[8] // (32 * L[2])
+    both, first, second, high = four_words(W, plane, row, at // PARTS, rows, mask)
+    part = at % PARTS
+    low = tl.where(part == 0, first, second)[:, None, None]
+    high = (high >> (8 * part))[:, None, None]
+    group = tl.arange(0, L[7])[None, None, :]
+    return both[:, None, None], low >> (4 * group), (high << 4) >> (2 * group)
+
+
+@triton.jit
 def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, up, down, L: tl.constexpr):
     """up * scale and down * minimum of each group of the step, fp32[R, 4 or 1, groups]; with factors of 1 as the
     reference decode computes them.
@@ -194,11 +222,10 @@ def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, up, down, L: tl.conste
         e = load_plane(W, s0, row, at, rows, STEP, 8, SPAN, GROUPS, mask)
         scale = tl.where(e < 2, 0x00200000 << (e & 1), (e - 1) << 23).to(tl.float32, bitcast=True) * up
     elif KIND == "k6min":
-        both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, 1, mask)
-        low = load_plane(W, s1, row, at, rows, STEP, 32, STEP, 1, mask)
-        high = load_plane(W, s2, row, at, rows, STEP, 16, STEP, 1, mask)
-        scale = (half_bits(both & 0xFFFF) * up) * whole(six_bits(low, high, group, 0))
-        minimum = (half_bits((both >> 16) & 0xFFFF) * down) * whole(six_bits(low, high, group, 4))
+        both, low, high = six_bit_words(W, s0, row, at, rows, mask, L)
+        six = (low & 0x000F000F) | (high & 0x00300030)
+        scale = (half_bits(both & 0xFFFF) * up) * whole(six & 0xFFFF)
+        minimum = (half_bits((both >> 16) & 0xFFFF) * down) * whole((six >> 16) & 0xFFFF)
     elif KIND == "k8":
         d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1, mask)
         sc = load_plane(W, s1, row, at, rows, STEP, 8, STEP, 8, mask)
@@ -320,6 +347,37 @@ def half_levels(code, L: tl.constexpr):
 
 
 @triton.jit
+def half_factors(both, low, high, up, down):
+    """(up d sc, -down dmin mn), each rounded once to fp16 and in both halves of an i32[R, 1, groups].
+
+    low, high: words with sc in the low and mn in the high half, their low nibbles and, 4 bits up, their high pairs of
+    bits, between bits of others. sc | mn << 16 becomes fp16 by or-ing into 1024 and 1: sc + 1024 and 1 + mn / 1024,
+    both exact. d and dmin are kept within fp16, as sc and mn may be 0.
+    """
+    pair = tl.inline_asm_elementwise(
+        "cvt.rn.satfinite.f16x2.f32 $0, $1, $2;", "=r,r,r",
+        [half_bits((both >> 16) & 0xFFFF) * (-1024.0 * down), half_bits(both & 0xFFFF) * up],
+        dtype=tl.int32, is_pure=True, pack=1,
+    )  # fmt: skip
+    return tl.inline_asm_elementwise(
+        """{
+        .reg .b32 a, b;
+        .reg .b16 l, h;
+        mov.b32 b, 0x3C006400;
+        lop3.b32 a, $2, 0x000F000F, b, 0xEA;
+        lop3.b32 a, $3, 0x00300030, a, 0xEA;
+        mov.b32 b, 0xBC00E400;
+        add.rn.f16x2 a, a, b;
+        mul.rn.f16x2 a, a, $4;
+        mov.b32 {l, h}, a;
+        mov.b32 $0, {l, l};
+        mov.b32 $1, {h, h};
+        }""",
+        "=r,=r,r,r,r", [low, high, pair], dtype=(tl.int32, tl.int32), is_pure=True, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
 def decode_half(
     W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr, PTX: tl.constexpr
 ):
@@ -330,6 +388,16 @@ def decode_half(
     """
     SLOTS: tl.constexpr = 4 * L[2]
     GROUPS: tl.constexpr = L[7]
+    if PTX and L[6] == "k6min":
+        mask = row < padded(rows)
+        pairs, _ = code_pairs(W, p0, p1, p2, row, at, rows, mask, R, L)
+        pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
+        if L[15] == 1:
+            both, low, high = six_bit_words(W, p1, row, at, rows, mask, L)
+        else:
+            both, low, high = six_bit_words(W, p2, row, at, rows, mask, L)
+        factor, add = half_factors(both, low, high, up, down)
+        return halves(multiply_add_halves(pairs, factor[:, :, :, None], add[:, :, :, None]))
     pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R, L)
     pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
     if L[10] == 0:

@@ -48,7 +48,9 @@ def row_exponents(W, Out, rows, steps, s0, s1, s2, L: tl.constexpr, ROWS: tl.con
         tail = tl.zeros((ROWS, 1, 1), tl.int32)
         if L[6] == "inline":
             tail = tl.load(W + s0 + at.to(tl.int64) * padded(rows) + row, mask=mask, other=0)[:, None, None]
-        scale, _ = load_scales(W, s0, s1, s2, tail, row, at, rows, mask, one, one, L)
+        scale, minimum = load_scales(W, s0, s1, s2, tail, row, at, rows, mask, one, one, L)
+        if L[16]:
+            scale = tl.maximum(tl.abs(scale), tl.abs(minimum) * (1.0 / 16384.0))
         bits = scale.to(tl.int32, bitcast=True) & 0x7FFFFFFF
         largest = tl.maximum(largest, tl.max(tl.max(bits, 2), 1))
     biased = largest >> 23
