@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import decode_plain, in_order
+from warptile.layouts.triton.decode import decode_plain, held, in_order
 
 
 @triton.jit
@@ -18,7 +18,7 @@ def dequantize(
     tile = tl.program_id(1)
     STEP: tl.constexpr = 32 * L[2]
     row = tile * TILE_N + tl.arange(0, TILE_N)
-    value = in_order(decode_plain(W, p0, p1, p2, p3, p4, p5, row, at, rows, TILE_N, L), TILE_N, L)
+    value = in_order(decode_plain(W, p0, p1, p2, p3, p4, p5, held(row, rows), at, rows, TILE_N, L), TILE_N, L)
     where = row[:, None].to(tl.int64) * k + at * STEP + tl.arange(0, STEP)[None, :]
     tl.store(Out + where, value.to(Out.dtype.element_ty), mask=row[:, None] < rows)
     if (at == 0) & (tile == 0):
