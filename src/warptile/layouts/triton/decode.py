@@ -316,6 +316,19 @@ def unit_factors(exponent, L: tl.constexpr):
 
 
 @triton.jit
+def half_units(exponent):
+    """Two fp16 powers of two whose product is the unit of the biased exponent i32[R], where fp16 values below 64 times
+    the unit are neither 0 nor beyond fp16."""
+    whole_part = exponent - 127
+    first = tl.minimum(tl.maximum(whole_part, -14), 15)
+    second = tl.minimum(tl.maximum(whole_part - first, -14), 15)
+    return (
+        ((first + 15) << 10).to(tl.uint16).to(tl.float16, bitcast=True),
+        ((second + 15) << 10).to(tl.uint16).to(tl.float16, bitcast=True),
+    )
+
+
+@triton.jit
 def doubled_half(values):
     """fp32 rounded to fp16, in both halves of an i32."""
     return tl.inline_asm_elementwise(
