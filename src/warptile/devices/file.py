@@ -47,9 +47,7 @@ def read_limits(text: str, runtime: str, where: str) -> Limits:
     if missing := sorted(_REQUIRED - merged.keys()):
         raise UnusableInput(f"device file {where}: missing {', '.join(missing)} for {runtime}")
     values = {key: _value(key, value, where) for key, value in merged.items()}
-    limits = Limits(
-        runtime=runtime, arrangement=_ARRANGEMENTS[runtime], activations=_ACTIVATIONS[runtime], **values
-    )
+    limits = Limits(runtime=runtime, arrangement=_ARRANGEMENTS[runtime], activations=_ACTIVATIONS[runtime], **values)
     if limits.kind not in KINDS:
         raise UnusableInput(f"device file {where}: kind is {limits.kind!r}, must be one of {', '.join(KINDS)}")
     if limits.subgroup not in limits.subgroup_sizes:

@@ -1,10 +1,9 @@
 """Device decoders for Triton: a tile of quad words to weights, by the layout's parameters.
 
 Every function takes `L`, the tuple that `parameters.decoder_parameters` builds, as a compile-time constant, and serves
-any layout. A tile is R pairs of (row, step): `row` i32[R], all rows that the planes are laid for (`held`), `at` the step
-of each, a scalar or i32[R]. A decoded tile is
-[R, 4, S, P, 2]: quad lane c, scale group s, slot p of the group, element e; the element along k is
-8 (s P + p) + 2 c + e of the step.
+any layout. A tile is R pairs of (row, step): `row` i32[R], rows that the planes are laid for (`held`), `at` the step of
+each, a scalar or i32[R]. A decoded tile is [R, 4, S, P, 2]: quad lane c, scale group s, slot p of the group, element e;
+the element along k is 8 (s P + p) + 2 c + e of the step.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ def held(row, rows):
 
 
 @triton.jit
-def load_plane(
-    W, plane, row, at, rows, STEP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr, PER: tl.constexpr
-):
+def load_plane(W, plane, row, at, rows, STEP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr, PER: tl.constexpr):
     """Elements (i32, zero-extended) of the plane that starts at word `plane`: [R, 4, PER] where a row has at most 32
     bits (the same for each quad lane), else [R, 1, PER].
 

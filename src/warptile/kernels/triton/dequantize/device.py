@@ -19,7 +19,8 @@ from warptile.layouts.triton.decode import (
 @triton.jit
 def dequantize(
     W, Out, Executed, rows, k, p0, p1, p2, p3, p4, p5, unit,
-    L: tl.constexpr, TILE_N: tl.constexpr, STEPS: tl.constexpr, STAGES: tl.constexpr, DECODE: tl.constexpr, BUILD_ID: tl.constexpr,
+    L: tl.constexpr, TILE_N: tl.constexpr, STEPS: tl.constexpr, STAGES: tl.constexpr,
+    DECODE: tl.constexpr, BUILD_ID: tl.constexpr,
 ):  # fmt: skip
     """Out[rows, k] = w, rounded to Out's type. DECODE as in `triton.gemm`.
 

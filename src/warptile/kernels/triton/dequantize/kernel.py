@@ -112,7 +112,13 @@ class Dequantize:
         build = Build(
             function=DEVICE,
             pointers=(("W", "*i32"), ("Out", common.pointer(problem.x_dtype)), ("Executed", "*u32")),
-            constants=(("L", common.parameters(problem)), ("TILE_N", t.tile_n), ("STEPS", t.steps), ("STAGES", t.stages), ("DECODE", decode)),
+            constants=(
+                ("L", common.parameters(problem)),
+                ("TILE_N", t.tile_n),
+                ("STEPS", t.steps),
+                ("STAGES", t.stages),
+                ("DECODE", decode),
+            ),
             aligned=("W", "Out", "k", *common.PLANE_ARGUMENTS),
             warps=t.warps,
             stages=t.stages,
