@@ -71,7 +71,8 @@ def test_tune_then_everything_that_reads_what_it_kept(line: Line, monkeypatch: p
     assert first["sums"][0]["tokens_per_s"] >= first["sums"][0]["stock_tokens_per_s"]
     assert not first["rechecked"]
     again, *others = [hint["command"] for hint in first["hints"]]
-    assert again.endswith(f"tune {show.path(line.shapes)} --m 16 " + shlex.join(line.chosen))
+    assert f"tune {show.path(line.shapes)} " in again
+    assert again.endswith(" --m 16 " + shlex.join(line.chosen))
     for command in others:
         assert line(*shlex.split(command)[1:])[0]
 
