@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warptile.contracts import BrokenRule, Tile
+from warptile.contracts import BrokenRule, Limits, Problem, Tile
+from warptile.kernels.price_model import ceil_div
 
 WARP_FIELDS = (
     "block_size",
@@ -127,4 +128,49 @@ def warp_rules(tile: WarpTile) -> list[BrokenRule]:
         "(warp_m / (warp_iterations_m * thread_m)) = subgroup",
         f"{t.warp_n // n_step} * {t.warp_m // m_step} = {threads}, subgroup {t.subgroup}",
     )
+    return broken
+
+
+def warp_device_rules(tile: WarpTile, shared_bytes: int, limits: Limits) -> list[BrokenRule]:
+    """The rules a device sets on a tile that takes `shared_bytes`; one that breaks only these is valid elsewhere."""
+    broken: list[BrokenRule] = []
+
+    def rule(holds: bool, text: str, numbers: str) -> None:
+        if not holds:
+            broken.append(BrokenRule(text, numbers, well_formed=True))
+
+    sizes = limits.subgroup_sizes or (limits.subgroup,)
+    rule(
+        tile.subgroup in sizes,
+        "subgroup is one of the device's sizes",
+        f"{tile.subgroup}; the device has {', '.join(map(str, sizes))}",
+    )
+    rule(
+        tile.block_size <= limits.max_workgroup,
+        "block_size <= largest workgroup",
+        f"{tile.block_size} > {limits.max_workgroup}",
+    )
+    rule(
+        shared_bytes <= limits.shared_bytes,
+        "shared bytes <= shared bytes of a workgroup",
+        f"{shared_bytes} > {limits.shared_bytes}",
+    )
+    return broken
+
+
+def warp_problem_rules(tile: WarpTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+    """The rules a problem sets, on this device's grid."""
+    broken: list[BrokenRule] = []
+
+    def rule(holds: bool, text: str, numbers: str, well_formed: bool = False) -> None:
+        if not holds:
+            broken.append(BrokenRule(text, numbers, well_formed))
+
+    rule(problem.k % CHUNK == 0, f"k is a multiple of {CHUNK}", f"k {problem.k}")
+    rule(problem.experts == 1, "experts = 1: one dense matmul", f"experts {problem.experts}")
+    dtypes = f"x {problem.x_dtype}, y {problem.y_dtype}"
+    rule(problem.x_dtype == problem.y_dtype == "fp32", "x and y are fp32", dtypes)
+    grid = (ceil_div(problem.n, tile.tile_n), ceil_div(problem.m, tile.tile_m))
+    for axis, size, most in zip("xy", grid, limits.max_grid, strict=False):
+        rule(size <= most, f"grid {axis} <= largest grid {axis}", f"{size} > {most}", well_formed=True)
     return broken
