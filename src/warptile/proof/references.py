@@ -36,8 +36,8 @@ class Wanted:
 
     fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights; seed: of everything drawn;
     x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay. x_block: elements
-    along k that quantized activations share a scale in (the case then has sums by blocks, and its exact activations
-    quantize exactly: whole numbers, the largest of each block 127); 0: not quantized.
+    along k that quantized activations share a scale in (the case then has sums by blocks, and the codes of its exact
+    activations are known: the largest of each block is 127); 0: not quantized.
     """
 
     fmt: Format
@@ -153,6 +153,8 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
     x = _activations(wanted, m, blocks)
     exact = wanted.kind == "exact"
     left = x.astype(np.float32 if exact else np.float64)
+    if exact and wanted.x_block:
+        left = np.rint(left)
     size = np.abs(x).astype(np.float32)
     n = len(blocks)
     want, products, of_terms = np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
@@ -222,19 +224,21 @@ def _thinned(x: NDArray[np.float32], largest: F64, limit: float, seed: int) -> N
 def _with_127(x: NDArray[np.float32], largest: F64, limit: float, wanted: Wanted) -> NDArray[np.float32]:
     """x[m, k] with one element of each block 127 or -127, so that its scale is 1, and whole blocks set to 0.
 
-    Blocks are kept in a random order while sum |x| * largest <= limit; the first always, whose sum is far below it.
+    The other elements lie up to a quarter beside their whole numbers, which are the codes nearest to them. Blocks are
+    kept in a random order while sum |x| * largest <= limit; the first always, whose sum is far below it.
     """
     rows, k = x.shape
     block, blocks = wanted.x_block, k // wanted.x_block
     at = _rows(rows, lambda rng, n: rng.integers(0, block, (n, blocks)), wanted.seed, 4)
     sign = _rows(rows, lambda rng, n: rng.choice([-127.0, 127.0], (n, blocks)), wanted.seed, 5)
-    whole = x.reshape(rows, blocks, block).copy()
+    beside = _rows(rows, lambda rng, n: rng.choice([-0.25, 0.0, 0.25], (n, k)), wanted.seed, 7)
+    whole = (x + beside).astype(np.float32).reshape(rows, blocks, block)
     np.put_along_axis(whole, at[:, :, None], sign[:, :, None].astype(np.float32), axis=2)
-    sizes = (np.abs(whole).astype(np.float64) * largest.reshape(blocks, block)).sum(axis=2)
+    sizes = (np.abs(np.rint(whole)).astype(np.float64) * largest.reshape(blocks, block)).sum(axis=2)
     order = np.argsort(_rows(rows, lambda rng, n: rng.random((n, blocks)), wanted.seed, 6), axis=1)
     kept = np.empty((rows, blocks), bool)
     np.put_along_axis(kept, order, np.cumsum(np.take_along_axis(sizes, order, axis=1), axis=1) <= limit, axis=1)
-    return (whole * kept[:, :, None]).reshape(rows, k)
+    return np.where(kept[:, :, None], whole, np.float32(0)).reshape(rows, k)
 
 
 def _as(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.float32] | NDArray[np.float16]:
