@@ -10,7 +10,7 @@ import pytest
 from warptile import formats
 from warptile.contracts import UnusableInput
 from warptile.layouts import unpack
-from warptile.proof.references import ReferenceCache, Wanted
+from warptile.proof.references import ReferenceCache, Wanted, build
 
 FMT = formats.by_name("Q5_0")
 RANDOM = Wanted(FMT, 96, "random", 7)
