@@ -34,6 +34,9 @@ TRIT_CHUNK_SLOTS = 20.0
 TRIT_STEP_SLOTS = 12.0
 CHUNK_SLOTS = 8.0
 QUANTIZE_SLOTS = 120.0
+# A K-step's global loads are waited for as long as this many barriers; other workgroups fill the wait, unless
+# the tile spills: its sums come from the same caches that its neighbours' do.
+LOAD_WAIT_BARRIERS = 8
 
 
 def price(tile: MulMmqTile, problem: Problem, limits: Limits) -> Price:
@@ -71,12 +74,17 @@ def price(tile: MulMmqTile, problem: Problem, limits: Limits) -> Price:
         + unpacked * INT8_WORDS * _unpack_slots(fmt)
         + tile.accumulators * held.groups
     )
+    waits = float(steps * BARRIERS_A_STEP)
+    if limits.kind == "gpu":
+        waits = steps * (BARRIERS_A_STEP + LOAD_WAIT_BARRIERS) * (resident.workgroups if used.spills else 1.0)
+    # Sums beyond the registers are stored and loaded again around a K-step's barriers.
+    spilled_words = 2.0 * max(0, tile.accumulators - used.budget) if used.spills else 0.0
     work = ThreadWork(
         fma=float(chunks * tile.accumulators * (1 + numbers)),
         alu=chunks * alu,
         shared_words=chunks * (staged_words + read_words),
-        global_words=chunks * loaded_words,
-        barriers=float(steps * BARRIERS_A_STEP),
+        global_words=chunks * loaded_words + steps * spilled_words,
+        barriers=waits,
         live=tile.accumulators,
     )
     quantized = 4.0 * q8_1.BLOCK_WORDS * problem.m * (problem.k // q8_1.BLOCK)
