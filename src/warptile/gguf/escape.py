@@ -20,5 +20,10 @@ def shown(path: Path) -> str:
     return _printable(str(path))
 
 
+def printable(text: str) -> str:
+    """The whole text on one line: newlines as spaces, what cannot be printed escaped."""
+    return _printable(" ".join(text.split()))
+
+
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,0 +1,188 @@
+"""`warptile study`: a hypothesis on paper, or measured on a live device."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from warptile import studies
+from warptile.cli import options, show
+from warptile.cli.check import limits_of
+from warptile.cli.tune_view import grid
+from warptile.contracts import UnusableInput
+from warptile.gguf.escape import printable
+from warptile.studies import Measured, Paper, Study
+from warptile.studies.measured import MeasuredRow
+from warptile.studies.paper import PaperRow
+from warptile.tuning.worker_stand import WorkerStand
+
+
+def text(value: str, style: str = "") -> Text:
+    """A study's words whole, on one line, unprintable characters escaped."""
+    return Text(printable(value), style=style)
+
+
+def study(
+    name: Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a .toml file.")],
+    paper: Annotated[bool, typer.Option("--paper", help="Predictions and budgets only; nothing is run.")] = False,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", help="A live device; with --paper also a card's data file. Default: vulkan:0, and with"
+                     " --paper the study's own card."),
+    ] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="Time to spend; default: the study's.")] = None,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    state: options.State = None,
+    cache: options.Cache = None,
+) -> None:  # fmt: skip
+    """Price a study's arms, and race them where a device is here."""
+    found = studies.load(name)
+    kept = options.places(state, cache)
+    if paper:
+        table = studies.paper(found, limits_of(device or found.device, kept))
+        if json:
+            show.print_json(table)
+        else:
+            _heading(show.out(), found, table.device, table.size)
+            print_paper(show.out(), table)
+        return
+    chosen = device or options.FIRST_DEVICE
+    if ":" not in chosen:
+        raise UnusableInput(f"device {chosen} is a data file: nothing can be measured on it; give --paper")
+    seconds = options.seconds(budget) if budget else found.seconds
+    errors = show.err()
+    with contextlib.closing(WorkerStand(chosen, kept.ready())) as stand:
+        result = studies.measure(
+            found, stand, seconds, seed, lambda line: errors.print(Text(line, style="dim"), soft_wrap=True)
+        )
+    if json:
+        show.print_json(result)
+    else:
+        console = show.out()
+        _heading(console, found, f"{result.identity.device}, {result.identity.driver}", result.size)
+        print_paper(console, result.paper)
+        print_measured(console, result, found.control)
+
+
+def _heading(console: Console, found: Study, device: str, size: str) -> None:
+    console.print(text(f"{found.name} on {device}, at {size}", "bold"), soft_wrap=True)
+    console.print(text(found.question), soft_wrap=True)
+    console.print(text(found.hypothesis, "dim"), soft_wrap=True)
+
+
+def print_paper(console: Console, table: Paper) -> None:
+    """What each arm costs on each problem, what is refused and why, then the order predicted."""
+    console.print(Text("\non paper: prices, not measurements", style="bold"))
+    for problem in dict.fromkeys(row.problem for row in table.rows):
+        rows = [row for row in table.rows if row.problem == problem]
+        console.print(text(f"{problem}: {rows[0].matmul.text()}", "dim"), soft_wrap=True)
+        console.print(_paper_rows(rows))
+    console.print()
+    _refused(console, table)
+    _print_arms(console, table)
+    how = "" if table.spearman is None else f", Spearman {table.spearman:.2f} to the order expected"
+    if table.predicted:
+        console.print(text(f"predicted: {' > '.join(table.predicted)}{how}"), soft_wrap=True)
+    if table.expected:
+        console.print(text(f"expected:  {' > '.join(table.expected)}", "dim"), soft_wrap=True)
+
+
+def _paper_rows(rows: list[PaperRow]) -> Table:
+    table = grid()
+    table.add_column("arm", no_wrap=True)
+    for name in ("shared B", "by shared", "resident", "limited by", "sums", "barriers", "FLOP/B", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    beside = any(row.beside for row in rows)
+    if beside:
+        table.add_column("beside", overflow="fold")
+    for row in rows:
+        price = row.price
+        if price is None:
+            lds = str(row.lds_bytes) if row.lds_bytes else "-"
+            why = row.broken[0].text() if row.broken else "budget only"
+            table.add_row(text(row.arm), lds, *["-"] * 6, Text("refused" if row.broken else ""), text(why))
+            continue
+        cells = [
+            str(row.lds_bytes or price.shared_bytes),
+            str(row.threads_by_shared or "-"),
+            str(price.resident_threads),
+            price.limited_by.replace(" memory", ""),
+            f"{price.accumulators}{' spill' if price.spills else ''}",
+            str(row.barriers),
+            f"{price.intensity:.0f}",
+            "-" if row.ratio is None else f"{row.ratio:.3f}x",
+        ]
+        if beside:
+            shown = (
+                f"{b.tile.split(':')[0].split('.')[-1]} {b.shared_bytes} B, {b.resident_threads}" for b in row.beside
+            )
+            cells.append("; ".join(shown))
+        table.add_row(text(row.arm), *cells)
+    return table
+
+
+def _print_arms(console: Console, table: Paper) -> None:
+    """An arm a line, in the order predicted: its ratio to what it is held against, what the source found, and why."""
+    width = max(len(arm.arm) for arm in table.arms)
+    for arm in sorted(table.arms, key=lambda each: (each.place is None, each.place or 0)):
+        line = Text(f"{arm.place or '-':>3} ").append(printable(arm.arm).ljust(width), style="bold")
+        if arm.against == arm.arm:
+            line.append("  control")
+        elif arm.against_ratio is not None:
+            line.append(f"  {arm.predicted}, {arm.against_ratio:.3f}x against {printable(arm.against)}")
+        elif arm.predicted == "refused":
+            line.append("  refused")
+        if arm.agrees is False:
+            line.append(f"; expected was {arm.expect}", style="yellow")
+        if arm.source:
+            line.append(f"; the source: {printable(arm.source)}", style="dim")
+        console.print(line, soft_wrap=True)
+        if arm.reasons:
+            console.print(Text("    " + printable("; ".join(arm.reasons)), style="dim"), soft_wrap=True)
+
+
+def _refused(console: Console, table: Paper) -> None:
+    for row in table.refused:
+        line = f"{row.arm} on {row.problem}, at {row.size}: refused, {row.broken[0].text()}"
+        console.print(text(line, "yellow"), soft_wrap=True)
+
+
+def print_measured(console: Console, result: Measured, control: str) -> None:
+    """Every race, then the arms over all problems in the order measured."""
+    console.print(Text("\nmeasured: paired races against " + control, style="bold"))
+    table = grid()
+    table.add_column("problem", no_wrap=True)
+    table.add_column("arm", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    table.add_column("ratio, interval", no_wrap=True)
+    table.add_column("noise", justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for row in result.rows:
+        table.add_row(*_measured_cells(row))
+    console.print(table)
+    for arm in result.arms:
+        line = f"{arm.place:3} {arm.arm}: {show.ratio(arm.ratio, arm.low, arm.high)} over {arm.problems} problems"
+        console.print(text(line), soft_wrap=True)
+    console.print(text(f"measured:  {' > '.join(result.order)}"), soft_wrap=True)
+    console.print(text(f"predicted: {' > '.join(result.paper.predicted)}", "dim"), soft_wrap=True)
+
+
+def _measured_cells(row: MeasuredRow) -> list[Text]:
+    race = row.race
+    if race is None:
+        return [text(row.problem), text(row.arm), Text("-"), Text("-"), Text(""),
+                text(f"{row.outcome} {row.detail}".strip())]  # fmt: skip
+    return [
+        text(row.problem),
+        text(row.arm),
+        Text(show.duration(race.challenger_seconds)),
+        Text(show.ratio(race.ratio, race.low, race.high)),
+        Text(f"{race.floor:.1%}"),
+        text("" if row.outcome == "raced" else row.outcome),
+    ]
