@@ -148,9 +148,12 @@ def _print_arms(console: Console, table: Paper) -> None:
 
 
 def _refused(console: Console, table: Paper) -> None:
+    """The sizes before the one taken: each rule that refused arms, with the arms it refused."""
+    refusals: dict[tuple[str, str], dict[str, None]] = {}
     for row in table.refused:
-        line = f"{row.arm} on {row.problem}, at {row.size}: refused, {row.broken[0].text()}"
-        console.print(text(line, "yellow"), soft_wrap=True)
+        refusals.setdefault((row.size, row.broken[0].text()), {})[row.arm] = None
+    for (size, rule), arms in refusals.items():
+        console.print(text(f"at {size}: {', '.join(arms)} refused, {rule}", "yellow"), soft_wrap=True)
 
 
 def print_measured(console: Console, result: Measured, control: str) -> None:
@@ -163,21 +166,25 @@ def print_measured(console: Console, result: Measured, control: str) -> None:
     table.add_column("ratio, interval", no_wrap=True)
     table.add_column("noise", justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
+    of_control = {row.problem: row.race.incumbent_seconds for row in result.rows if row.race is not None}
     for row in result.rows:
-        table.add_row(*_measured_cells(row))
+        table.add_row(*_measured_cells(row, of_control.get(row.problem)))
     console.print(table)
     for arm in result.arms:
-        line = f"{arm.place:3} {arm.arm}: {show.ratio(arm.ratio, arm.low, arm.high)} over {arm.problems} problems"
+        problems = f"{arm.problems} problem" + ("s" if arm.problems > 1 else "")
+        line = f"{arm.place:3} {arm.arm}: {show.ratio(arm.ratio, arm.low, arm.high)} over {problems}"
         console.print(text(line), soft_wrap=True)
     console.print(text(f"measured:  {' > '.join(result.order)}"), soft_wrap=True)
     console.print(text(f"predicted: {' > '.join(result.paper.predicted)}", "dim"), soft_wrap=True)
 
 
-def _measured_cells(row: MeasuredRow) -> list[Text]:
+def _measured_cells(row: MeasuredRow, of_control: float | None) -> list[Text]:
     race = row.race
     if race is None:
-        return [text(row.problem), text(row.arm), Text("-"), Text("-"), Text(""),
-                text(f"{row.outcome} {row.detail}".strip())]  # fmt: skip
+        same = row.outcome in ("control", "same tile")
+        seconds = show.duration(of_control) if same else "-"
+        said = text(f"{row.outcome} {row.detail}")
+        return [text(row.problem), text(row.arm), Text(seconds), Text("-"), Text(""), said]
     return [
         text(row.problem),
         text(row.arm),
