@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -79,10 +80,11 @@ def _heading(console: Console, found: Study, device: str, size: str) -> None:
 def print_paper(console: Console, table: Paper) -> None:
     """What each arm costs on each problem, what is refused and why, then the order predicted."""
     console.print(Text("\non paper: prices, not measurements", style="bold"))
-    for problem in dict.fromkeys(row.problem for row in table.rows):
-        rows = [row for row in table.rows if row.problem == problem]
-        console.print(text(f"{problem}: {rows[0].matmul.text()}", "dim"), soft_wrap=True)
-        console.print(_paper_rows(rows))
+    for names, rows in _alike(table.rows):
+        console.print(
+            text(f"{', '.join(names)}: {rows[0].matmul.text()}" if len(names) == 1 else ", ".join(names), "dim")
+        )
+        console.print(_paper_rows(rows) if any(row.price for row in rows) else _budgets(rows))
     console.print()
     _refused(console, table)
     _print_arms(console, table)
@@ -91,6 +93,28 @@ def print_paper(console: Console, table: Paper) -> None:
         console.print(text(f"predicted: {' > '.join(table.predicted)}{how}"), soft_wrap=True)
     if table.expected:
         console.print(text(f"expected:  {' > '.join(table.expected)}", "dim"), soft_wrap=True)
+
+
+def _alike(rows: Sequence[PaperRow]) -> list[tuple[list[str], list[PaperRow]]]:
+    """Problems with their rows; those that are only budgeted, and alike, share one table."""
+    found: dict[object, tuple[list[str], list[PaperRow]]] = {}
+    for problem in dict.fromkeys(row.problem for row in rows):
+        mine = [row for row in rows if row.problem == problem]
+        priced = any(row.price for row in mine)
+        key = problem if priced else tuple((row.arm, row.lds_bytes, row.broken) for row in mine)
+        found.setdefault(key, ([], mine))[0].append(problem)
+    return list(found.values())
+
+
+def _budgets(rows: list[PaperRow]) -> Table:
+    table = grid()
+    table.add_column("arm", no_wrap=True)
+    table.add_column("LDS B", justify="right", no_wrap=True)
+    table.add_column("")
+    for row in rows:
+        why = f"refused, {row.broken[0].text()}" if row.broken else "budget only"
+        table.add_row(text(row.arm), str(row.lds_bytes or "-"), text(why, "yellow" if row.broken else "dim"))
+    return table
 
 
 def _paper_rows(rows: list[PaperRow]) -> Table:
@@ -132,16 +156,18 @@ def _print_arms(console: Console, table: Paper) -> None:
     width = max(len(arm.arm) for arm in table.arms)
     for arm in sorted(table.arms, key=lambda each: (each.place is None, each.place or 0)):
         line = Text(f"{arm.place or '-':>3} ").append(printable(arm.arm).ljust(width), style="bold")
+        said = []
         if arm.against == arm.arm:
-            line.append("  control")
+            said.append("control")
         elif arm.against_ratio is not None:
-            line.append(f"  {arm.predicted}, {arm.against_ratio:.3f}x against {printable(arm.against)}")
+            said.append(f"{arm.predicted}, {arm.against_ratio:.3f}x against {arm.against}")
         elif arm.predicted == "refused":
-            line.append("  refused")
+            said.append("refused")
         if arm.agrees is False:
-            line.append(f"; expected was {arm.expect}", style="yellow")
+            said.append(f"expected was {arm.expect}")
         if arm.source:
-            line.append(f"; the source: {printable(arm.source)}", style="dim")
+            said.append(f"the source: {arm.source}")
+        line.append("  " + printable("; ".join(said)), style="yellow" if arm.agrees is False else "")
         console.print(line, soft_wrap=True)
         if arm.reasons:
             console.print(Text("    " + printable("; ".join(arm.reasons)), style="dim"), soft_wrap=True)
@@ -149,11 +175,12 @@ def _print_arms(console: Console, table: Paper) -> None:
 
 def _refused(console: Console, table: Paper) -> None:
     """The sizes before the one taken: each rule that refused arms, with the arms it refused."""
-    refusals: dict[tuple[str, str], dict[str, None]] = {}
+    refusals: dict[tuple[str, str], dict[str, str]] = {}
     for row in table.refused:
-        refusals.setdefault((row.size, row.broken[0].text()), {})[row.arm] = None
+        refusals.setdefault((row.size, row.broken[0].rule), {}).setdefault(row.arm, row.broken[0].numbers)
     for (size, rule), arms in refusals.items():
-        console.print(text(f"at {size}: {', '.join(arms)} refused, {rule}", "yellow"), soft_wrap=True)
+        listed = ", ".join(f"{arm} ({numbers})" for arm, numbers in arms.items())
+        console.print(text(f"at {size}, refused by {rule}: {listed}", "yellow"), soft_wrap=True)
 
 
 def print_measured(console: Console, result: Measured, control: str) -> None:

@@ -59,12 +59,13 @@ def fits(study: Study, size: int, limits: Limits) -> list[Fit]:
 def choose_size(study: Study, limits: Limits) -> int:
     """The first size at which the control and the most arms are valid on every problem they run.
 
+    Arms that are expected to be refused do not count.
     Raises UnusableInput where the control, or every other arm, is refused at each size; names the first rule.
     """
     best, most = -1, 1
     for size in range(len(study.sizes)):
         refused = {each.arm for each in fits(study, size, limits) if each.broken}
-        valid = len(study.arms) - len(refused)
+        valid = sum(arm.name not in refused for arm in study.arms if arm.expect != "refused")
         if study.control not in refused and valid > most:
             best, most = size, valid
     if best < 0:
