@@ -16,7 +16,7 @@ from warptile.kernels.price_model import (
     spill_factor,
 )
 from warptile.kernels.vulkan import q8_1
-from warptile.kernels.vulkan.mul_mmq import trit_loader
+from warptile.kernels.vulkan.mul_mmq import software_price, trit_loader
 from warptile.kernels.vulkan.mul_mmq.shader import block_plane
 from warptile.kernels.vulkan.mul_mmq.staging import INT8_WORDS, shared_bytes, staging
 from warptile.kernels.vulkan.mul_mmq.tile import MulMmqTile
@@ -26,8 +26,6 @@ BARRIERS_A_STEP = 2
 # Issue slots of one dot of two words, of one word of int8 from packed codes, of one step of a base-3 loader, of a
 # chunk's addressing.
 DOT_SLOTS = {"int_dot": 1.0, "plain": 10.0}
-# Without the instruction a driver takes the words apart as well as a shader can.
-SOFTWARE_DOT_SLOTS = {"int_dot": 20.0, "plain": 16.0}
 UNPACK_SLOTS = 3.0
 CODEBOOK_SLOTS = 16.0
 TRIT_CHUNK_SLOTS = 20.0
@@ -66,17 +64,14 @@ def price(tile: MulMmqTile, problem: Problem, limits: Limits) -> Price:
         staged_weights * 8 * fmt.block_bytes / fmt.block_size + tile.tile_m * q8_1.BLOCK_WORDS / tile.block_size
     )
     dots = (tile.accumulators + (tokens if held.minimum else 0)) * INT8_WORDS
-    slots = SOFTWARE_DOT_SLOTS if limits.kind == "software" else DOT_SLOTS
     unpacked = staged_weights if tile.staged == "int8" else float(rows)
     alu = (
-        dots * slots[tile.dot]
+        dots * DOT_SLOTS[tile.dot]
         + staged_weights * (CHUNK_SLOTS + _loading_slots(tile, fmt))
         + unpacked * INT8_WORDS * _unpack_slots(fmt)
         + tile.accumulators * held.groups
     )
-    waits = float(steps * BARRIERS_A_STEP)
-    if limits.kind == "gpu":
-        waits = steps * (BARRIERS_A_STEP + LOAD_WAIT_BARRIERS) * (resident.workgroups if used.spills else 1.0)
+    waits = steps * (BARRIERS_A_STEP + LOAD_WAIT_BARRIERS) * (resident.workgroups if used.spills else 1.0)
     # Sums beyond the registers are stored and loaded again around a K-step's barriers.
     spilled_words = 2.0 * max(0, tile.accumulators - used.budget) if used.spills else 0.0
     work = ThreadWork(
@@ -93,7 +88,10 @@ def price(tile: MulMmqTile, problem: Problem, limits: Limits) -> Price:
     step_bytes = tile.bk_step * (32 * tile.tile_n * fmt.block_bytes / fmt.block_size + 36 * tile.tile_m)
     traffic = Traffic(workgroups * steps * step_bytes + 4.0 * problem.m * problem.n, moved)
     slow_down = spill_factor(tile.accumulators, used)
-    seconds = launch_seconds(limits, work, traffic, tile.block_size, workgroups, resident, slow_down)
+    if limits.kind == "software":
+        seconds = software_price.seconds(tile, held, problem, limits, _loading_slots(tile, fmt))
+    else:
+        seconds = launch_seconds(limits, work, traffic, tile.block_size, workgroups, resident, slow_down)
     return Price(
         accumulators=tile.accumulators,
         registers=used.count,
