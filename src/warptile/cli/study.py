@@ -25,7 +25,12 @@ from warptile.tuning.worker_stand import WorkerStand
 
 def text(value: str, style: str = "") -> Text:
     """A study's words whole, on one line, unprintable characters escaped."""
-    return Text(printable(value), style=style)
+    return Text(one_line(value), style=style)
+
+
+def one_line(value: str) -> str:
+    """Line breaks as spaces, what cannot be printed escaped."""
+    return printable(" ".join(value.split()))
 
 
 def study(
@@ -155,7 +160,7 @@ def _print_arms(console: Console, table: Paper) -> None:
     """An arm a line, in the order predicted: its ratio to what it is held against, what the source found, and why."""
     width = max(len(arm.arm) for arm in table.arms)
     for arm in sorted(table.arms, key=lambda each: (each.place is None, each.place or 0)):
-        line = Text(f"{arm.place or '-':>3} ").append(printable(arm.arm).ljust(width), style="bold")
+        line = Text(f"{arm.place or '-':>3} ").append(one_line(arm.arm).ljust(width), style="bold")
         said = []
         if arm.against == arm.arm:
             said.append("control")
@@ -167,10 +172,10 @@ def _print_arms(console: Console, table: Paper) -> None:
             said.append(f"expected was {arm.expect}")
         if arm.source:
             said.append(f"the source: {arm.source}")
-        line.append("  " + printable("; ".join(said)), style="yellow" if arm.agrees is False else "")
+        line.append("  " + one_line("; ".join(said)), style="yellow" if arm.agrees is False else "")
         console.print(line, soft_wrap=True)
         if arm.reasons:
-            console.print(Text("    " + printable("; ".join(arm.reasons)), style="dim"), soft_wrap=True)
+            console.print(Text("    " + one_line("; ".join(arm.reasons)), style="dim"), soft_wrap=True)
 
 
 def _refused(console: Console, table: Paper) -> None:
