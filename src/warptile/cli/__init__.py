@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, devices, journal, prove, table, tune
+from warptile.cli import bench, check, devices, journal, prove, study, table, tune
 from warptile.contracts import WarptileError
 
 INTERRUPTED = 130
@@ -24,6 +24,7 @@ app.command("tune")(tune.tune)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
 app.command("prove")(prove.prove)
+app.command("study")(study.study)
 app.add_typer(bench.app, name="bench")
 app.add_typer(table.app, name="table")
 app.add_typer(journal.app, name="journal")
