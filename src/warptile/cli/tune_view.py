@@ -21,8 +21,9 @@ def grid() -> Table:
 def print_result(console: Console, result: TuneResult) -> None:
     """Heading, table, sums, notes, where it is kept, what to run next."""
     console.print(_heading(result), soft_wrap=True)
-    console.print(_table(result))
-    console.print()
+    if result.rows:
+        console.print(_table(result))
+        console.print()
     for each in result.sums:
         console.print(_sum(each), soft_wrap=True)
     for line in [*_notes(result), *_kept(result)]:

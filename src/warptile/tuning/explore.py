@@ -27,7 +27,7 @@ def open_group(state: State, group: Group) -> None:
         members = [p for p in waiting if group.stock.get(p) == text]
         if not state.prove(text, members):
             for problem in members:
-                state.without_stock(problem, "it failed its proof")
+                state.without_stock(problem, state.why_not(text, problem))
     for problem in waiting:
         standing = state.standings[problem]
         kept = standing.kept

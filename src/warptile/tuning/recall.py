@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from warptile.contracts import Identity, Problem, Race, Verdict
+from warptile.contracts import DeviceLost, Identity, OutOfMemory, Problem, Race, Timeout, Verdict
 from warptile.journal import Entry, from_json, to_json
 from warptile.tuning.result import bare
 from warptile.tuning.stand import Proof
 
 SourceOf = Callable[[str, Problem], str]
+PERHAPS_THE_MACHINE = frozenset({DeviceLost.outcome, OutOfMemory.outcome, Timeout.outcome})
 
 
 class Recall:
@@ -18,13 +19,16 @@ class Recall:
 
     Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. used: how many
     answers were given.
+
+    A candidate that was lost, ran out of time or of memory is out for good the second time: the first may have been
+    the machine's doing (another load, a killed worker).
     """
 
     def __init__(self, entries: Iterable[Entry], identity: Identity, proof: int) -> None:
         self._proofs: dict[str, dict[int, Proof]] = defaultdict(dict)
         self._races: dict[tuple[str, Problem, str, str], Race] = {}
         self._screenings: dict[Problem, list[dict[str, tuple[str, float]]]] = defaultdict(list)
-        self._rejections: dict[tuple[str, Problem], tuple[str, str]] = {}
+        self._rejections: dict[tuple[str, Problem], list[tuple[str, str]]] = defaultdict(list)
         self.used = 0
         who = to_json(identity)
         for entry in entries:
@@ -51,7 +55,7 @@ class Recall:
             self._races[entry["stage"], bare(race.challenger.problem), first, second] = race
         elif entry["kind"] == "candidate":
             problem = from_json(Problem, entry["problem"])
-            self._rejections[entry["source"], bare(problem)] = (entry["outcome"], entry["reason"])
+            self._rejections[entry["source"], bare(problem)].append((entry["outcome"], entry["reason"]))
 
     def proof(self, source: str, ks: Iterable[int]) -> Proof | None:
         """What the proof said of this source; None where it has not seen one of `ks` and found nothing wrong."""
@@ -71,9 +75,11 @@ class Recall:
 
     def rejection(self, source: str, problem: Problem) -> tuple[str, str] | None:
         """(outcome, reason) of a candidate that was out, by the hash of its source."""
-        found = self._rejections.get((source, bare(problem)))
-        self.used += found is not None
-        return found
+        found = self._rejections.get((source, bare(problem)), [])
+        if not found or (len(found) == 1 and found[0][0] in PERHAPS_THE_MACHINE):
+            return None
+        self.used += 1
+        return found[-1]
 
     def screened(self, problem: Problem, source_of: SourceOf) -> dict[str, float]:
         """Tiles whose source has not changed since, and their seconds on the last screening's scale.

@@ -63,6 +63,7 @@ class State:
         self.calibration = Calibration()
         self._progress = progress
         self._proved: dict[str, Proof] = {}
+        self._why_not: dict[str, str] = {}
         self.standings = {p: self._standing(group, p) for group in groups for p in group.problems}
         for group in groups:
             group.taken.update(t for t, offer in group.offers.items() if self._screened_everywhere(offer))
@@ -114,7 +115,9 @@ class State:
         ks = sorted({p.k for p in problems})
         known = None if again else self.notes.recall.proof(source, ks)
         if known is None:
-            if not again and any(self.notes.recall.rejection(source, p) for p in problems):
+            earlier = [r for p in problems if (r := self.notes.recall.rejection(source, p)) is not None]
+            if earlier and not again:
+                self._why_not[source] = earlier[0][1]
                 return False
             self.tell("prove", f"{problems[0].format}  {text}")
             one_a_k = [next(p for p in problems if p.k == k) for k in ks]
@@ -123,10 +126,17 @@ class State:
             except CandidateRejected as error:
                 for problem in problems:
                     self.notes.reject(text, problem, error.outcome, str(error))
+                self._why_not[source] = str(error)
                 return False
             self.notes.proof(text, problems[0], ks, known)
         self._proved[source] = known
+        if not known.verdict.right:
+            self._why_not[source] = f"{known.verdict.failed}: {known.verdict.detail}"
         return known.verdict.right
+
+    def why_not(self, text: str, problem: Problem) -> str:
+        """Why `prove` last said no to a tile on a problem, in one line."""
+        return self._why_not.get(self.notes.source_of(text, problem), "it breaks a rule here")
 
     def proof(self, text: str, problem: Problem) -> Proof:
         """What was proved of a tile on a problem in this run. Raises KeyError where nothing was."""

@@ -40,7 +40,7 @@ def summary(
         hints.append(f"warptile tune {source} --explore    # search on from these winners")
     elif late:
         hints.append(f"warptile tune {source} --budget {2 * state.budget.seconds:.0f}s    # it resumes")
-    else:
+    elif listed:
         hints.append(f"warptile tune {source}    # re-checks these winners in seconds")
     hints += ["warptile table show    # what is served on this device", "warptile journal list    # what was tried"]
     return TuneResult(
