@@ -242,3 +242,11 @@ def test_a_corrupt_journal_line_is_a_note_and_not_the_end(tmp_path: Path) -> Non
     file.write_bytes(lines[0] + b"garbage\n" + b"".join(lines[1:]))
     result = run(FakeStand(), tmp_path)
     assert any("line 2: not JSON" in note for note in result.notes)
+
+
+def test_a_journal_of_garbage_is_one_note(tmp_path: Path) -> None:
+    run(FakeStand(), tmp_path)
+    (file,) = (tmp_path / "state" / "journal").glob("*.jsonl")
+    file.write_bytes(b"garbage\n" * 1000)
+    result = run(FakeStand(), tmp_path)
+    assert [note for note in result.notes if "999 more lines" in note] == list(result.notes)

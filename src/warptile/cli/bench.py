@@ -51,7 +51,7 @@ def ops(
             Table.load(kept.state / "tables", identity),
             Journal(kept.state / "journal"),
             clock,
-            lambda line: errors.print(Text(f"[{show.clock(clock.spent())}] {line}"), soft_wrap=True),
+            lambda line: errors.print(show.line(f"[{show.clock(clock.spent())}] {line}"), soft_wrap=True),
             seed,
         )
     if json:
@@ -79,7 +79,7 @@ def _print(report: OpsReport) -> None:
             f"{race.ratio:.2f}x" if row.stock else "no stock",
         )
         table.add_row(
-            Text(show.tile(row.tile) if row.status == "tuned" else f"{row.status}: {show.tile(row.tile)}", style="dim"),
+            show.line(show.tile(row.tile) if row.status == "tuned" else f"{row.status}: {show.tile(row.tile)}", "dim"),
             *[""] * 5,
             Text(f"[{race.low:.2f}, {race.high:.2f}]" if row.stock else ""),
         )
@@ -96,4 +96,4 @@ def _print(report: OpsReport) -> None:
         )
     )
     for problem, reason in report.left_out:
-        console.print(Text(f"{problem.text()}: {reason}", style="yellow"))
+        console.print(show.line(f"{problem.text()}: {reason}", "yellow"))

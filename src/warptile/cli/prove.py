@@ -63,7 +63,7 @@ def prove(
             if problem.k % formats.by_name(problem.format).block_size:
                 raise UnusableInput(f"{problem.format}: k = {k} is no whole number of blocks")
             for text in _tiles(tile, usable, problem, limits):
-                errors.print(Text(f"proving {problem.text()}  {show.tile(text)}"), soft_wrap=True)
+                errors.print(show.line(f"proving {problem.text()}  {show.tile(text)}"), soft_wrap=True)
                 try:
                     verdict = stand.prove(text, [problem], seed, seconds, level).verdict
                 except CandidateRejected as error:

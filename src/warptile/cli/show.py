@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from warptile.contracts import Problem, UnusableInput
-from warptile.gguf.escape import escaped
+from warptile.gguf.escape import escaped, printable
 from warptile.journal import to_json
 from warptile.kernels import parse_tile
 
@@ -35,8 +35,13 @@ def print_json(value: Any) -> None:
 
 
 def text(value: str, style: str = "") -> Text:
-    """Outside text as it is: never markup, unprintable characters escaped."""
+    """Outside text as it is: never markup, unprintable characters escaped, cut at 96 characters."""
     return Text(escaped(value), style=style)
+
+
+def line(value: str, style: str = "") -> Text:
+    """As `text`, however long it is."""
+    return Text(printable(value), style=style)
 
 
 def duration(seconds: float | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from warptile.cli import live, options, show, tune_view
 from warptile.tune import tune as run_tune
@@ -34,7 +33,7 @@ def tune(
         with live.Display(show.err(), source, device, time) as display:
             result = run_tune(source, device, ms, time, kept, display.update, seed, explore)
     except Interrupted as stop:
-        show.err().print(Text(str(stop)), soft_wrap=True)
+        show.err().print(show.line(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None
     if json:
         show.print_json(result.to_json())

@@ -67,7 +67,7 @@ def _add(table: Table, row: TuneRow) -> None:
     )
     table.add_row(
         Text(times, style="dim"),
-        Text("" if stays else show.tile(row.tile), style="bold"),
+        show.line("" if stays else show.tile(row.tile), "bold"),
         Text("" if stays else show.duration(row.seconds), style="bold"),
         Text("" if stays or not row.stock else f"[{row.low:.2f}, {row.high:.2f}]", style="green"),
         "",
@@ -91,8 +91,8 @@ def _notes(result: TuneResult) -> list[Text]:
         show.text(f"{name}: {count} tensors, {share:.1%} of the file's tensor bytes, have no kernel", "yellow")
         for name, count, share in result.unsupported
     ]
-    lines += [Text(f"{problem.text()}: {reason}", style="yellow") for problem, reason in result.unserved]
-    lines += [Text(note, style="yellow") for note in result.notes]
+    lines += [show.line(f"{problem.text()}: {reason}", "yellow") for problem, reason in result.unserved]
+    lines += [show.line(note, "yellow") for note in result.notes]
     raced = [row for row in result.rows if row.race is not None]
     if raced:
         low, high = min(row.floor for row in raced), max(row.floor for row in raced)
@@ -104,7 +104,7 @@ def _notes(result: TuneResult) -> list[Text]:
 
 
 def _kept(result: TuneResult) -> list[Text]:
-    lines = [Text(f"table    {result.table}"), Text(f"journal  {result.journal}")]
+    lines = [show.line(f"table    {result.table}"), show.line(f"journal  {result.journal}")]
     for index, hint in enumerate(result.hints):
-        lines.append(Text(("next     " if index == 0 else "         ") + hint))
+        lines.append(show.line(("next     " if index == 0 else "         ") + hint))
     return lines
