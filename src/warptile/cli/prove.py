@@ -45,7 +45,7 @@ def prove(
     state: options.State = None,
     cache: options.Cache = None,
 ) -> None:
-    """Prove tiles on a device: every output element right, written once, in bounds, deterministic, by that binary."""
+    """Prove tiles on a device: every output element right, written, in bounds, deterministic, by that binary."""
     if level not in LEVELS:
         raise UnusableInput(f"proof level {level!r} is not known; levels are {', '.join(LEVELS)}")
     seconds = options.seconds(deadline)
