@@ -196,7 +196,7 @@ class Session:
             held.append(self.runtime.upload(np.zeros((problem.m, problem.n), np.float32)))
             launches = route.kernel.launch(binary, route.tile, problem, held[0], weights, held[1])
             self.runtime.execute(launches)
-            if any(executed != binary.id for executed in self.runtime.executed_ids()):
+            if self.runtime.executed_ids() != [launch.binary.id for launch in launches]:
                 raise Wrong(f"{route.tile.text()}: the device did not run the kernel that was launched")
             return self.runtime.download(held[1], np.float32, (problem.m, problem.n))
         finally:

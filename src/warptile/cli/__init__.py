@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, devices, journal, prove, table, tune
+from warptile.cli import bench, check, devices, journal, prove, study, table, tune
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -25,6 +25,7 @@ app.command("tune")(tune.tune)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
 app.command("prove")(prove.prove)
+app.command("study")(study.study)
 app.add_typer(bench.app, name="bench")
 app.add_typer(table.app, name="table")
 app.add_typer(journal.app, name="journal")
@@ -43,7 +44,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(None if arguments is None else list(arguments), prog_name="warptile", standalone_mode=False)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _stopped()
     except BrokenPipeError:
         # The reader of stdout is gone; the interpreter's own flush at exit must not complain about it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,12 +53,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(error))
     except Exception as error:
         if type(error).__name__ == "Abort":
-            return INTERRUPTED
+            return _stopped()
         message = getattr(error, "format_message", None)
         if message is None:
             raise
         return _refuse(f"{message()} (warptile --help lists what there is)")
     return code if isinstance(code, int) else 0
+
+
+def _stopped() -> int:
+    print("warptile: stopped", file=sys.stderr)
+    return INTERRUPTED
 
 
 def _refuse(line: str) -> int:

@@ -10,9 +10,11 @@ from rich.text import Text
 
 from warptile.cli import options, show
 from warptile.cli.tune_view import grid
-from warptile.contracts import CandidateRejected, UnusableInput
+from warptile.contracts import CandidateRejected, Identity, UnusableInput
 from warptile.journal import Journal, entries
+from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
+from warptile.runtimes import open_device
 from warptile.tables import Key, Point, Table, rebuild_from
 from warptile.tuning.worker_stand import WorkerStand
 
@@ -25,6 +27,15 @@ def _group() -> None:
     """What is served on a device."""
 
 
+def identity_of(device: str, places: Places) -> Identity:
+    """Identity of a device, which need not be free: a tune may be at work on it."""
+    runtime = open_device(device, places)
+    try:
+        return runtime.identity()
+    finally:
+        runtime.close()
+
+
 @app.command("show")
 def show_table(
     device: options.Device = options.FIRST_DEVICE,
@@ -34,25 +45,35 @@ def show_table(
 ) -> None:
     """Show the winners measured on this device."""
     kept = options.places(state, cache).ready()
-    with contextlib.closing(WorkerStand(device, kept)) as stand:
-        table = Table.load(kept.state / "tables", stand.describe()[1])
+    table = Table.load(kept.state / "tables", identity_of(device, kept))
     if json:
         show.print_json({"path": str(table.path), **table.to_json()})
         return
     console = show.out()
-    console.print(Text(str(table.path), style="dim"), soft_wrap=True)
+    console.print(Text(show.path(table.path), style="dim"), soft_wrap=True)
     listed = grid()
-    for name in ("matmul", "M", "tile", "time", "ratio", "valid"):
-        listed.add_column(name, overflow="fold", no_wrap=name in ("matmul", "ratio"))
+    listed.add_column("matmul\nM", no_wrap=True)
+    listed.add_column("tile\nstock tile it beat")
+    listed.add_column("time", justify="right", no_wrap=True)
+    listed.add_column("ratio\ninterval", no_wrap=True)
+    listed.add_column("valid")
     for row in table.rows():
         for point in row.points:
+            won = point.tile != point.stock
             listed.add_row(
                 show.text(show.matmul(row.key.problem(point.m))),
-                str(point.m),
-                show.text(show.tile(point.tile)),
+                show.wrapping(show.tile(point.tile), "bold"),
                 show.duration(point.seconds),
-                show.ratio(point.ratio, point.low, point.high) if point.tile != point.stock else "stock stays",
-                show.text(point.validity.stale(table.identity, PROOF_VERSION) or "yes"),
+                f"{point.ratio:.2f}x" if won else "stock stays",
+                show.wrapping(point.validity.stale(table.identity, PROOF_VERSION) or "yes"),
+            )
+            beaten = show.tile(point.stock) if won and point.stock else ""
+            listed.add_row(
+                Text(f"M = {point.m}", style="dim"),
+                show.wrapping(beaten, "dim"),
+                Text(show.duration(point.stock_seconds) if beaten else "", style="dim"),
+                show.interval(point.low, point.high) if beaten else "",
+                "",
             )
     console.print(listed if table.rows() else Text("nothing was tuned on this device yet: warptile tune MODEL.gguf"))
 
@@ -108,8 +129,7 @@ def forget(
 ) -> None:
     """Drop winners of this device from the table. The journal keeps what was measured, and that they were dropped."""
     kept = options.places(state, cache).ready()
-    with contextlib.closing(WorkerStand(device, kept)) as stand:
-        identity = stand.describe()[1]
+    identity = identity_of(device, kept)
     table, journal = Table.load(kept.state / "tables", identity), Journal(kept.state / "journal")
     keys = list(dict.fromkeys(row.key for row in table.rows()))
     chosen = [key for key in keys if format in (None, key.format) and n in (None, key.n) and k in (None, key.k)]
@@ -120,7 +140,9 @@ def forget(
     if json:
         show.print_json({"forgotten": chosen, "path": str(table.path)})
     else:
-        show.out().print(Text(f"{len(chosen)} of {len(keys)} matmuls forgotten in {table.path}"), soft_wrap=True)
+        show.out().print(
+            Text(f"{len(chosen)} of {len(keys)} matmuls forgotten in {show.path(table.path)}"), soft_wrap=True
+        )
 
 
 @app.command("rebuild")
@@ -132,8 +154,7 @@ def rebuild(
 ) -> None:
     """Make the table of this device anew from the journal. A file that stands in its place must be moved away first."""
     kept = options.places(state, cache).ready()
-    with contextlib.closing(WorkerStand(device, kept)) as stand:
-        identity = stand.describe()[1]
+    identity = identity_of(device, kept)
     table = rebuild_from(Journal(kept.state / "journal"), kept.state / "tables", identity)
     if table.path.exists():
         raise UnusableInput(f"table {table.path} exists: move it away, then rebuild")
@@ -141,4 +162,4 @@ def rebuild(
     if json:
         show.print_json({"path": str(table.path), **table.to_json()})
     else:
-        show.out().print(Text(f"{len(table.rows())} rows written to {table.path}"), soft_wrap=True)
+        show.out().print(Text(f"{len(table.rows())} rows written to {show.path(table.path)}"), soft_wrap=True)

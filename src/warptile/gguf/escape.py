@@ -21,5 +21,5 @@ def shown(path: Path) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` whole, what cannot be printed escaped."""
+    """The whole text as one printable line."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
