@@ -47,6 +47,7 @@ def shapes(tmp_path: Path) -> str:
         (("tune", "smollm2-135m", "--m", "1,,2"), "--m"),
         (("tune", "smollm2-135m", "--budget", "soon"), "budget"),
         (("tune", "smollm2-135m", "--budget", "0s"), "budget"),
+        (("tune", "smollm2-135m", "--seed", "-1"), "--seed"),
         (("bench", "ops"), "SHAPES"),
         (("bench", "ops", "no-such-shapes"), "no-such-shapes"),
         (("check", "--tile", "1,2", "--kernel", "mul_mm", "--device", "mali-g610"), "missing"),

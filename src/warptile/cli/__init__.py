@@ -10,6 +10,7 @@ import typer
 
 from warptile.cli import bench, check, devices, journal, prove, study, table, tune
 from warptile.contracts import WarptileError
+from warptile.gguf.escape import printable
 
 INTERRUPTED = 130
 
@@ -66,5 +67,5 @@ def _stopped() -> int:
 
 
 def _refuse(line: str) -> int:
-    print("warptile: " + " ".join(line.split()), file=sys.stderr)
+    print("warptile: " + printable(" ".join(line.split())), file=sys.stderr)
     return 2
