@@ -122,7 +122,10 @@ class Session:
         return y.reshape(*x.shape[:-1], n)
 
     def route(self, problem: Problem) -> Route:
-        """What the table serves for a problem; the best-priced valid tile, "untuned", where it has nothing usable."""
+        """What the table serves for a problem; the best-priced valid tile, "untuned", where it has nothing usable.
+
+        Untuned, activations stay as they are: nobody has asked for a kernel that quantizes them.
+        """
         with self._lock:
             self._refuse_closed()
             return self._route(problem)
@@ -135,24 +138,25 @@ class Session:
         limits = self.runtime.limits()
         layout = formats.by_name(problem.format).layout.name
         why = "nothing was measured for it on this device"
-        found = self.table.lookup(problem, layout, PROOF_VERSION)
-        if found is not None:
+        known = self.table.lookup(problem, layout, PROOF_VERSION)
+        if known is not None:
             try:
-                kernel, tile = parse_tile(found.tile)
+                kernel, tile = parse_tile(known.tile)
                 if not kernel.broken_rules(tile, problem, limits):
-                    found = self.table.lookup(
+                    known = self.table.lookup(
                         problem, layout, PROOF_VERSION, lambda _: self._key(kernel, tile, problem)
                     )
-                    assert found is not None
-                    return Route(kernel, tile, found.status, found.why)
-                why = f"the table's {found.tile} is not valid here any more"
+                    assert known is not None
+                    return Route(kernel, tile, known.status, known.why)
+                why = f"the table's {known.tile} is not valid here any more"
             except UnusableInput as error:
                 why = f"the table's tile cannot be read: {error}"
         ranking = rank_all(problem, limits, for_runtime(self.runtime.name))
-        if not ranking.candidates:
-            raise UnusableInput(f"{problem.text()}: no kernel of {self.runtime.name} has a valid tile for it here")
-        best = ranking.candidates[0]
-        return Route(by_name(best.kernel), best.tile, "untuned", why)
+        for found in ranking.candidates:
+            kernel = by_name(found.kernel)
+            if not kernel.arithmetic(found.tile, problem).quantizes_activations:
+                return Route(kernel, found.tile, "untuned", why)
+        raise UnusableInput(f"{problem.text()}: no kernel of {self.runtime.name} has a valid tile for it here")
 
     def _routed(self, problem: Problem) -> Route:
         route = self._routes.get(problem)

@@ -39,6 +39,11 @@ class Arithmetic:
     depth: int
     parts: int = 1
 
+    @property
+    def quantizes_activations(self) -> bool:
+        """Whether activations are cut to a block format's few bits before they are multiplied."""
+        return self.activations.startswith("q8_")
+
 
 @dataclass(frozen=True)
 class FirstWrong:
