@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile.contracts.errors import DoesNotFit, UnusableInput
-from warptile.contracts.launch import Launch, Source
+from warptile.contracts.launch import Launch, Scratch, Source
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Resources
 from warptile.contracts.runtime import Binary, Buffer, Ceilings, Identity, Instrument
@@ -23,6 +24,7 @@ from warptile.runtimes.vulkan.instance import Instance, PhysicalDevice
 from warptile.runtimes.vulkan.limits import device_limits
 from warptile.runtimes.vulkan.memory import HOST, Block, Memory, VulkanBuffer, host_cached, live
 from warptile.runtimes.vulkan.pipeline import Pipelines, VulkanBinary
+from warptile.runtimes.vulkan.scratch import ScratchPool
 from warptile.runtimes.vulkan.statistics import read_statistics, resources
 from warptile.runtimes.vulkan.submit import SLOTS, Dispatch, Queue
 
@@ -51,6 +53,7 @@ class VulkanRuntime:
         )
         self._binaries: dict[str, VulkanBinary] = {}
         self._executed: list[int] = []
+        self._scratches = ScratchPool(self.guarded_buffer, self.free)
         self._ceilings: Ceilings | None = None
 
     def limits(self) -> Limits:
@@ -76,11 +79,13 @@ class VulkanRuntime:
 
     def buffer(self, nbytes: int) -> VulkanBuffer:
         """A new buffer with undefined content. Raises DoesNotFit over the device's range, OutOfMemory."""
+        self._refuse_closed()
         self._check_size(nbytes)
         return self.memory.buffer(nbytes)
 
     def write(self, buffer: Buffer, data: NDArray[Any]) -> None:
         """Overwrite the first `data.nbytes` bytes. Raises ValueError where the buffer is shorter."""
+        self._refuse_closed()
         own = _own(buffer)
         if data.nbytes > own.nbytes:
             raise ValueError(f"{data.nbytes} bytes do not fit a buffer of {own.nbytes}")
@@ -88,6 +93,7 @@ class VulkanRuntime:
 
     def download(self, buffer: Buffer, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """A copy of the first bytes as `dtype[shape]`. Raises ValueError where the buffer is shorter."""
+        self._refuse_closed()
         own = _own(buffer)
         kind: np.dtype[Any] = np.dtype(dtype)
         nbytes = math.prod(shape) * kind.itemsize
@@ -98,18 +104,25 @@ class VulkanRuntime:
 
     def guarded_buffer(self, nbytes: int, at_end: bool = False) -> GuardedBuffer:
         """See `runtimes.vulkan.guards`: bands of NaN, a payload of NaN. Raises DoesNotFit, OutOfMemory."""
+        self._refuse_closed()
         self._check_size(nbytes)
         return guarded_buffer(self.memory, nbytes, at_end, self._limits.max_buffer_bytes)
 
     def guards_intact(self, buffer: Buffer) -> bool:
         """Whether no canary changed. Raises ValueError for a buffer without guards."""
+        self._refuse_closed()
         own = _own(buffer)
         if not isinstance(own, GuardedBuffer):
             raise ValueError("the buffer has no guards")
         return guards_intact(self.memory, own)
 
+    def scratch_buffer(self, scratch: Scratch) -> GuardedBuffer:
+        """See `runtimes.vulkan.scratch`. Raises DoesNotFit, OutOfMemory."""
+        return self._scratches.get(scratch)
+
     def free(self, buffers: Sequence[Buffer]) -> None:
         """Give buffers back; their room is used again."""
+        self._refuse_closed()
         own = [_own(buffer) for buffer in buffers]
         self._queue.forget(own)
         for buffer in own:
@@ -119,10 +132,15 @@ class VulkanRuntime:
         """GLSL to machine code; the same source again gives the same binary. Raises CompileFailed, DoesNotFit."""
         if instrument != "none":
             raise UnusableInput(f"instrument {instrument!r} is not available in this version of the Vulkan runtime")
+        self._refuse_closed()
         key = binary_key(source, instrument)
         found = self._binaries.get(key)
         if found is None or found.source != source:
-            found = self._binaries[key] = self._pipelines.build(key, source, self._emit)
+            helpers = tuple(self.compile(helper, instrument) for helper in source.helpers)
+            built = self._pipelines.build(key, source, self._emit)
+            seconds = built.compile_seconds + sum(helper.compile_seconds for helper in helpers)
+            found = dataclasses.replace(built, compile_seconds=seconds, helpers=helpers)
+            self._binaries[key] = found
         return found
 
     def resources(self, binary: Binary) -> Resources | None:
@@ -156,8 +174,14 @@ class VulkanRuntime:
             self._device.close()
             self._instance.close()
 
+    def _refuse_closed(self) -> None:
+        if self._device.handle is None:
+            raise UnusableInput(f"{self._device.physical.entry.id} was closed: open it again")
+
     def _run(self, launches: Sequence[Launch], timed: bool) -> list[float]:
+        self._refuse_closed()
         self._executed = []
+        self._scratches.keep({b for launch in launches for b in launch.buffers if isinstance(b, Scratch)})
         dispatches = [self._dispatch(launch) for launch in launches]
         self._executed, seconds = self._queue.run(dispatches, timed)
         return seconds
@@ -172,7 +196,8 @@ class VulkanRuntime:
             )
         if any(g > most for g, most in zip(launch.grid, self._limits.max_grid, strict=True)):
             raise DoesNotFit("grid <= the device's most workgroups", f"{launch.grid} > {self._limits.max_grid}")
-        return Dispatch(binary, tuple(_own(buffer) for buffer in launch.buffers), launch.scalars, launch.grid)
+        buffers = tuple(self.scratch_buffer(b) if isinstance(b, Scratch) else _own(b) for b in launch.buffers)
+        return Dispatch(binary, buffers, launch.scalars, launch.grid)
 
     def _emit(self, binary: VulkanBinary) -> None:
         """Run no workgroup at all: a driver that compiles on first use does it now, not in the first timing."""
