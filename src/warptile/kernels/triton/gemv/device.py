@@ -5,7 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import decode_half, decode_plain, held, load_unit, unit_factors
+from warptile.layouts.triton.decode import decode_plain, held, load_unit, unit_factors
+from warptile.layouts.triton.half_decode import decode_half
 
 
 @triton.jit
