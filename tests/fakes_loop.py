@@ -125,6 +125,7 @@ class FakeStand:
     round_seconds: float = 0.0
     unlucky: str = ""
     log: list[tuple[str, str]] = field(default_factory=list)
+    compiled_ahead: list[str] = field(default_factory=list)
 
     def clock(self) -> float:
         return self.now
@@ -137,6 +138,9 @@ class FakeStand:
             raise KeyboardInterrupt
         self.log.append((name, what))
         self.now += self.step_seconds
+
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+        self.compiled_ahead += [tile for tile, _ in wanted]
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         self._step("prove", tile)

@@ -94,6 +94,18 @@ def test_a_budget_too_short_for_every_matmul_still_decides_some(tmp_path: Path) 
     assert any(row.race is not None and row.tile != row.stock for row in result.rows)
 
 
+def test_a_batch_is_compiled_side_by_side_before_it_is_proved(tmp_path: Path) -> None:
+    """Stock tiles of all groups first; a second run, whose proofs the journal knows, compiles none of them."""
+    stand = FakeStand()
+    run(stand, tmp_path, ms=(1, 128))
+    proved = [what for step, what in stand.log if step == "prove"]
+    assert set(stand.compiled_ahead) <= set(proved)
+    assert len(set(stand.compiled_ahead)) > 6
+    again = FakeStand()
+    run(again, tmp_path, ms=(1, 128))
+    assert not again.compiled_ahead
+
+
 def test_faults_of_candidates_are_recorded_and_the_run_goes_on(tmp_path: Path) -> None:
     faults = {
         FakeTile(8, 4).text(): Timeout("took longer than 90 s"),

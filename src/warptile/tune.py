@@ -18,7 +18,7 @@ from warptile.proof.version import PROOF_VERSION
 from warptile.tables import Table
 from warptile.tuning.budget import Budget
 from warptile.tuning.conclude import conclude, recheck
-from warptile.tuning.explore import explore, next_group, open_group, play_off
+from warptile.tuning.explore import explore, next_group, open_group, play_off, ready_stock
 from warptile.tuning.notes import Notes
 from warptile.tuning.order import group_problems
 from warptile.tuning.recall import Recall
@@ -93,6 +93,7 @@ def tune_on(
     try:
         for problem in [] if explore_on else state.settled():
             recheck(state, problem)
+        ready_stock(state)
         for group in groups:
             open_group(state, group)
         while (chosen := next_group(state)) is not None:

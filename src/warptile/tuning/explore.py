@@ -21,6 +21,11 @@ SCREEN_S = (4.0, 20.0)
 SCREEN_RUNS = 8
 
 
+def ready_stock(state: State) -> None:
+    """Have the stock tiles of all groups compiled side by side."""
+    state.ahead([(g.stock[p], [p]) for g in state.groups for p in state.waiting(g) if p in g.stock])
+
+
 def open_group(state: State, group: Group) -> None:
     """Prove what a group starts from: stock tiles, the table's tiles, the best of earlier screenings."""
     waiting = state.waiting(group)
@@ -78,6 +83,7 @@ def explore(state: State, group: Group) -> None:
     offers = next_offers(group, 1 if short else BATCH, _bests(state, group), state.calibration)
     with state.budget.step("batch"):
         right = []
+        state.ahead([(o.text, [p for p in waiting if p in o.prices]) for o in offers])
         for offer in offers:
             group.taken.add(offer.text)
             members = [p for p in waiting if p in offer.prices]

@@ -16,6 +16,18 @@ def ceilings_job(runtime: Runtime) -> Ceilings:
     return runtime.ceilings()
 
 
+def compile_ahead_job(runtime: Runtime, wanted: Sequence[tuple[str, Problem]]) -> None:
+    """Compile tiles side by side where the runtime can (`compile_ahead`); otherwise nothing happens."""
+    ahead = getattr(runtime, "compile_ahead", None)
+    if ahead is None:
+        return
+    sources = []
+    for text, problem in wanted:
+        kernel, tile = kernels.parse_tile(text)
+        sources.append(kernel.source(tile, problem, runtime.limits()))
+    ahead(sources)
+
+
 def prove_all_job(
     runtime: Runtime,
     text: str,

@@ -65,6 +65,10 @@ class Recall:
             for at in [at for at in self._races if _within(at[1], key)]:
                 del self._races[at]
 
+    def proved(self, source: str) -> bool:
+        """Whether anything was proved of this source."""
+        return source in self._proofs
+
     def proof(self, source: str, ks: Iterable[int]) -> Proof | None:
         """What the proof said of this source; None where it has not seen one of `ks` and found nothing wrong."""
         known, wanted = self._proofs.get(source, {}), list(ks)

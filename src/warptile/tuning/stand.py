@@ -33,6 +33,10 @@ class Stand(Protocol):
         """Limits and identity of the open device."""
         ...
 
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+        """Compile tiles that will be proved next side by side, where the runtime can; failures show in the proofs."""
+        ...
+
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         """Whether the tile's binary is right on every k of `problems`, which share one binary."""
         ...

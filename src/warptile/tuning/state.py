@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from warptile.tuning.stand import Proof, Stand
 
 PROVE_DEADLINE_S = 90.0
 LEAST_DEADLINE_S = 5.0
+AHEAD_DEADLINE_S = 30.0
 LEAST_STEP_S = 1.0
 
 
@@ -110,6 +112,22 @@ class State:
                 p.text(): (s.best[1], s.seconds.get(s.stock or "", 0.0)) for p, s in self.standings.items() if s.best
             }
             self._progress(Event(stage, text, self.budget.spent(), self.budget.left(), self.notes.tried, best))
+
+    def ahead(self, wanted: Sequence[tuple[str, Sequence[Problem]]]) -> None:
+        """Have tiles compiled side by side that are proved next on these problems; what fails there fails in its proof.
+
+        Those the journal knows, and a single one, are left out.
+        """
+        new: dict[str, tuple[str, Problem]] = {}
+        for text, problems in wanted:
+            for problem in problems[:1]:
+                source = self.notes.source_of(text, problem)
+                if source and source not in self._proved and not self.notes.recall.proved(source):
+                    new.setdefault(source, (text, problem))
+        if len(new) < 2 or self.budget.left() < LEAST_STEP_S:
+            return
+        with contextlib.suppress(CandidateRejected):
+            self.stand.ahead(list(new.values()), clamp(self.budget.left(), (LEAST_DEADLINE_S, AHEAD_DEADLINE_S)))
 
     def prove(self, text: str, problems: Sequence[Problem], again: bool = False) -> bool:
         """Whether a tile is right on these problems; again: asked anew even where the journal knows.

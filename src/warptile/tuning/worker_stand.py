@@ -13,7 +13,7 @@ from warptile.proof.jobs import RealWeights
 from warptile.race import Screening
 from warptile.race.jobs import BenchWeights, race_job, screen_job
 from warptile.runtimes.worker import Worker
-from warptile.tuning.jobs import ceilings_job, prove_all_job
+from warptile.tuning.jobs import ceilings_job, compile_ahead_job, prove_all_job
 from warptile.tuning.stand import Proof
 
 T = TypeVar("T")
@@ -45,6 +45,10 @@ class WorkerStand:
     def describe(self) -> tuple[Limits, Identity]:
         """See `Stand`."""
         return self._worker.limits(), self._worker.identity()
+
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+        """See `Stand`."""
+        self._run(compile_ahead_job, list(wanted), deadline=deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick") -> Proof:
         """See `Stand`; level: "quick" or "full"."""

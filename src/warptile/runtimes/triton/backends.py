@@ -10,16 +10,24 @@ import re
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from warptile.contracts import DoesNotFit, Identity, Limits, Resources, UnusableInput
+from warptile.contracts import CandidateRejected, DoesNotFit, Identity, Limits, Resources, UnusableInput
 from warptile.kernels.triton.program import Build, Program
 from warptile.runtimes.entry import DeviceEntry
 from warptile.runtimes.keys import binary_id
-from warptile.runtimes.triton.compiling import Compiled, gpu_target, imported, machine_code, program_key
+from warptile.runtimes.triton.compiling import (
+    Compiled,
+    compile_side_by_side,
+    gpu_target,
+    imported,
+    machine_code,
+    program_key,
+)
 from warptile.runtimes.triton.limits import device_limits, interpreter_limits
 from warptile.runtimes.triton.require import require_torch, require_triton
 from warptile.runtimes.triton.running import Launcher
@@ -39,6 +47,7 @@ class Backend(Protocol):
     def identity(self) -> Identity: ...
     def key(self, program: Program) -> str: ...
     def build(self, build: Build, key: str, cache: Path | None) -> Launcher: ...
+    def ahead(self, programs: Sequence[Program], cache: Path | None) -> None: ...
     def resources(self, launchers: Sequence[Launcher]) -> Resources | None: ...
     def synchronize(self) -> None: ...
     def time(self, works: Sequence[Any]) -> list[float]: ...
@@ -134,6 +143,14 @@ class Card:
         launcher = CardLauncher(machine_code(build, self.target, key, cache), self.device.index)
         launcher.ready()
         return launcher
+
+    def ahead(self, programs: Sequence[Program], cache: Path | None) -> None:
+        """Compile side by side what `build` will be asked for; failures are left to it."""
+        wanted = []
+        for program in programs:
+            with suppress(CandidateRejected):
+                wanted += [(build, self.key(program)) for build in program.builds]
+        compile_side_by_side(wanted, self.target, cache)
 
     def resources(self, launchers: Sequence[Launcher]) -> Resources | None:
         """Registers, spills and shared bytes, the most over the builds."""
@@ -242,6 +259,9 @@ class Interpreter:
             function[grid](**dict(zip(names, arguments, strict=True)), **constants)
 
         return launch
+
+    def ahead(self, programs: Sequence[Program], cache: Path | None) -> None:
+        """Nothing is compiled."""
 
     def resources(self, launchers: Sequence[Launcher]) -> Resources | None:
         """None: nothing is compiled."""

@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warptile.contracts import CompileFailed, DoesNotFit, UnusableInput
+from warptile.contracts import CandidateRejected, CompileFailed, DoesNotFit, UnusableInput
 from warptile.kernels.triton.program import Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
+MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -104,11 +108,38 @@ def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Com
     names = tuple(source.fn.arg_names)
     taken = {name for name, _ in build.constants} | {_ID_CONSTANT}
     positions = tuple(i for i, name in enumerate(names) if name not in taken)
-    with triton.knobs.cache.scope():
-        if cache is not None:
-            triton.knobs.cache.dir = str(cache)
+    with cached_in(cache):
         kernel = _checked(build, lambda: triton.compile(source, target=target, options=_options(build)))
     return Compiled(build, kernel, names, positions)
+
+
+@contextmanager
+def cached_in(cache: Path | None) -> Iterator[None]:
+    """Triton keeps what it compiles in a folder, for the whole process; None leaves that as it is."""
+    if cache is None:
+        yield
+        return
+    triton = require_triton()
+    with triton.knobs.cache.scope():
+        triton.knobs.cache.dir = str(cache)
+        yield
+
+
+def compile_side_by_side(builds: Sequence[tuple[Build, str]], target: Any, cache: Path | None) -> None:
+    """Fill Triton's cache with builds (and their keys), in as many threads as the host has processors, 8 at most.
+
+    One that fails is left: whoever asks for it by itself is told why.
+    """
+
+    def one(each: tuple[Build, str]) -> None:
+        with suppress(CandidateRejected):
+            machine_code(each[0], target, each[1], None)
+
+    threads = min(MOST_THREADS, len(builds), os.cpu_count() or 1)
+    if threads < 2:
+        return
+    with cached_in(cache), ThreadPoolExecutor(threads) as pool:
+        list(pool.map(one, builds))
 
 
 def _checked(build: Build, work: Any) -> Any:

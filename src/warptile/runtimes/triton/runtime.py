@@ -144,6 +144,11 @@ class TritonRuntime:
             found = self._binaries[source.text] = TritonBinary(binary_id(key), key, source, seconds, program, launchers)
         return found
 
+    def compile_ahead(self, sources: Sequence[Source]) -> None:
+        """Compile side by side what `compile` will be asked for; what fails is left to it."""
+        new = {s.text: s for s in sources if s.text not in self._binaries and s.language == LANGUAGE}
+        self._backend.ahead([Program.parse(source) for source in new.values()], self._cache)
+
     def resources(self, binary: Binary) -> Resources | None:
         """Registers, spills and shared bytes; None in the interpreter."""
         return self._backend.resources(_own_binary(binary).launchers)
