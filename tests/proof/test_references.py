@@ -75,6 +75,8 @@ def test_a_whole_problem_repeats_its_rows_and_is_not_kept_where_it_is_large() ->
     held = cache.nbytes
     assert cache.whole(RANDOM, case, 5000, 1 << 20).nbytes > 250_000
     assert cache.nbytes == held
+    kept = cache.whole(RANDOM, case, 5000, 1 << 20, keep_large=True)
+    assert cache.whole(RANDOM, case, 5000, 1 << 20) is kept
 
 
 @pytest.mark.parametrize("bits", [24, 11])

@@ -172,7 +172,8 @@ class _Proof:
         rows = PERIOD if kind == "whole" else shape.n
         case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, rows)
         if kind == "whole":
-            packed = self.cache.whole(wanted, case, shape.n, limits.max_buffer_bytes, limits.arrangement)
+            most, on_card = limits.max_buffer_bytes, limits.kind == "gpu"
+            packed = self.cache.whole(wanted, case, shape.n, most, limits.arrangement, keep_large=on_card)
         else:
             packed = self.cache.packed(wanted, case, shape.slice_rows, limits.arrangement)
         binary = self.compiled(shape)

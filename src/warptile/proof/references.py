@@ -83,6 +83,7 @@ class ReferenceCache:
         self._max_bytes = max_bytes
         self._cases: OrderedDict[object, Case] = OrderedDict()
         self._packed: OrderedDict[object, PackedWeights] = OrderedDict()
+        self._large: tuple[object, PackedWeights] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -114,10 +115,25 @@ class ReferenceCache:
         blocks = np.ascontiguousarray(case.blocks)
         return self._kept(key, lambda: pack(wanted.fmt, blocks, n, wanted.k, most, arrangement))
 
-    def whole(self, wanted: Wanted, case: Case, n: int, max_bytes: int, arrangement: str = "rows") -> PackedWeights:
-        """The case's rows repeated to n rows, in slices of at most `max_bytes`."""
+    def whole(
+        self, wanted: Wanted, case: Case, n: int, max_bytes: int, arrangement: str = "rows", keep_large: bool = False
+    ) -> PackedWeights:
+        """The case's rows repeated to n rows, in slices of at most `max_bytes`.
+
+        keep_large: keep the last one that takes more than half of the room too, where the host's memory does not hold
+        the device's buffers as well.
+        """
         key = (wanted.fmt.name, wanted.k, "whole", n, max_bytes, arrangement, _digest(case.blocks))
-        return self._kept(key, lambda: pack_repeated(wanted.fmt, case.blocks, n, wanted.k, max_bytes, arrangement))
+
+        def make() -> PackedWeights:
+            return pack_repeated(wanted.fmt, case.blocks, n, wanted.k, max_bytes, arrangement)
+
+        if self._large is not None and self._large[0] == key:
+            return self._large[1]
+        found = self._kept(key, make)
+        if keep_large and key not in self._packed:
+            self._large = (key, found)
+        return found
 
     def _kept(self, key: object, make: Callable[[], PackedWeights]) -> PackedWeights:
         """A packed weight kept under `key`; one that takes more than half of the room is not kept."""
