@@ -221,10 +221,13 @@ def matmul(
 
     x: a numpy array of float32: `Session.matmul` on the default session of `device` (the first Vulkan device where none
     is named). Or a torch tensor of fp16, bf16 or fp32 on a CUDA or ROCm device: `torch_ops.matmul_served` there; y is
-    such a tensor, and a `device` that is named must be x's own.
+    such a tensor, and a `device` that is named must be x's own. Raises MissingExtra where Triton is not installed.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
+        from warptile.runtimes.triton.require import require_triton
+
+        require_triton()
         from warptile.torch_ops import matmul_served
 
         return matmul_served(x, w, device, kernel, tile)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,3 +94,15 @@ def test_foreign_sources_are_refused(interpreter: Runtime) -> None:
         interpreter.compile(source)
     with pytest.raises(UnusableInput, match="checked"):
         interpreter.compile(KERNEL.source(TILE, PROBLEM, interpreter.limits()), "checked")
+
+
+def test_a_card_is_named_with_its_kernel_modules_version(tmp_path: Path) -> None:
+    """Measurements hold for one driver; a version read wrongly would call stale ones tuned."""
+    pytest.importorskip("triton")
+    from warptile.runtimes.triton.backends import _nvidia_driver
+
+    text = (
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version:  gcc 12.2.0\n"
+    )
+    (tmp_path / "version").write_text(text)
+    assert _nvidia_driver(tmp_path / "version") == "580.159.04"
