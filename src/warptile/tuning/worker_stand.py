@@ -18,6 +18,7 @@ from warptile.tuning.stand import Proof
 
 T = TypeVar("T")
 RESIDENT_BYTES = 300 << 20
+TORCH_BYTES = 3 << 30
 COPIES_BYTES = 128 << 20
 
 
@@ -26,12 +27,14 @@ class WorkerStand:
 
     workload: its tensors, where it is a model's, are proved on beside drawn weights and raced with; otherwise all
     weights are drawn. A worker that holds more than 300 MB and three times the largest weight between two steps is
-    replaced, since drivers keep what they compiled (lavapipe's code for a large register tile takes 30 MB).
+    replaced, since drivers keep what they compiled (lavapipe's code for a large register tile takes 30 MB); one with
+    torch is given 3 GB more, for its libraries and the context of the device.
     Raises UnusableInput, at any step, where the device cannot be opened or another process holds it.
     """
 
     def __init__(self, device: str, places: Places, workload: Workload | None = None) -> None:
         self._worker = Worker(device, places)
+        self._own_bytes = RESIDENT_BYTES
         rows = workload.rows if workload is not None else ()
         self._largest = max((row.nbytes // max(1, row.times) for row in rows), default=0)
         self._path = workload.source if workload is not None else ""
@@ -44,7 +47,9 @@ class WorkerStand:
 
     def describe(self) -> tuple[Limits, Identity]:
         """See `Stand`."""
-        return self._worker.limits(), self._worker.identity()
+        limits = self._worker.limits()
+        self._own_bytes = RESIDENT_BYTES if limits.runtime == "vulkan" else RESIDENT_BYTES + TORCH_BYTES
+        return limits, self._worker.identity()
 
     def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
         """See `Stand`."""
@@ -118,7 +123,7 @@ class WorkerStand:
         return BenchWeights(seed=seed, copies_bytes=copies)
 
     def _run(self, job: Callable[..., T], *arguments: Any, deadline: float) -> T:
-        if _resident(self._worker.pid) > RESIDENT_BYTES + 3 * self._largest:
+        if _resident(self._worker.pid) > self._own_bytes + 3 * self._largest:
             self._worker.close()
         return self._worker.run(job, *arguments, deadline=deadline)
 
