@@ -13,7 +13,7 @@ from warptile.contracts import Identity, Kernel, Limits, Problem, Tile, Unusable
 from warptile.kernels import by_name, for_runtime, parse_tile
 from warptile.proof.version import PROOF_VERSION
 from warptile.search import rank_all
-from warptile.tables import Served, Table, shipped_table
+from warptile.tables import NEAR, Served, Table, shipped_table
 
 KeyOf = Callable[[Kernel, Tile, Problem], str]
 
@@ -41,8 +41,11 @@ class Notices:
     def __init__(self) -> None:
         self._said: set[str] = set()
 
-    def say(self, problem: Problem, route: Route, stacklevel: int = 4) -> None:
-        """An UntunedWarning, where the route is not a tuned one and nothing was said of its format, n and k yet."""
+    def say(self, problem: Problem, route: Route, stacklevel: int = 5) -> None:
+        """An UntunedWarning where the route is not a tuned one and nothing was said of its format, n and k yet.
+
+        It points `stacklevel` frames up, at the caller of `matmul`.
+        """
         about = f"{problem.format} n={problem.n} k={problem.k}"
         if route.status in ("tuned", "forced") or about in self._said:
             return
@@ -69,7 +72,7 @@ def route(problem: Problem, tables: Sequence[Table], limits: Limits, key_of: Key
     has asked for a kernel that quantizes them. Raises UnusableInput where no kernel can serve the problem.
     """
     layout = formats.by_name(problem.format).layout.name
-    why = "nothing was measured for it on this device"
+    why = f"nothing was measured within {NEAR} times its m on this device"
     known = [(table, found) for table in tables if (found := table.lookup(problem, layout, PROOF_VERSION)) is not None]
     for table, found in sorted(known, key=lambda each: each[1].status == "untuned"):
         usable = _usable(table, found, problem, layout, limits, key_of)

@@ -82,6 +82,11 @@ class Session:
         run; and what the runtime raises. Otherwise the table decides, with an UntunedWarning once a matmul where it
         holds nothing valid.
         """
+        return self._matmul(x, w, kernel, tile)
+
+    def _matmul(
+        self, x: NDArray[np.float32], w: QuantTensor, kernel: str | None, tile: str | None
+    ) -> NDArray[np.float32]:
         n, k = w.shape
         if not isinstance(x, np.ndarray) or x.dtype != np.float32:
             kind = f"{x.dtype} array" if isinstance(x, np.ndarray) else type(x).__name__
@@ -231,4 +236,4 @@ def matmul(
         from warptile.torch_ops import matmul_served
 
         return matmul_served(x, w, device, kernel, tile)
-    return default_session(device or FIRST_DEVICE).matmul(x, w, kernel, tile)
+    return default_session(device or FIRST_DEVICE)._matmul(x, w, kernel, tile)

@@ -7,9 +7,10 @@ journal, `shipping` the tables that come with the package.
 from warptile.tables.points import Key, Point, Row, Validity
 from warptile.tables.rebuild import rebuild_from
 from warptile.tables.shipping import ship, shipped_table
-from warptile.tables.table import SCHEMA, Served, Table, table_path
+from warptile.tables.table import NEAR, SCHEMA, Served, Table, table_path
 
 __all__ = [
+    "NEAR",
     "SCHEMA",
     "Key",
     "Point",
