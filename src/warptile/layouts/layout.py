@@ -135,6 +135,16 @@ class Layout:
         """Scales a chunk of 32 elements needs: 2 where a group is 16 elements, else 1."""
         return max(1, CHUNK // self.scales.group)
 
+    @property
+    def affine(self) -> bool:
+        """Whether a device decodes to d * code - m; else it is d * codebook[code]. Two values are a line, too."""
+        return self.codebook is None or len(self.codebook.values) == 2
+
+    @property
+    def has_m(self) -> bool:
+        """Whether the device's `Chunk` has an m: the file's minimum, the offset or the lower of two values."""
+        return self.affine and (self.scales.has_minimum or self.offset != 0 or self.codebook is not None)
+
     def glsl(self, rows: int = 1) -> str:
         """The decoder: `struct Chunk`, `load_chunk`, `codes4` (codes, one a byte), `decode4` and `load_chunks`.
 
@@ -143,8 +153,7 @@ class Layout:
         row and the slice's rows must be multiples of it. With rows > 1, `load_chunk` serves `load_chunks` alone.
         """
         kind = "vec2" if self.groups_per_chunk == 2 else "float"
-        affine = self.codebook is None or len(self.codebook.values) == 2
-        has_m = affine and (self.scales.has_minimum or self.offset != 0 or self.codebook is not None)
+        affine, has_m = self.affine, self.has_m
         load = self.codes.glsl_load() + self.scales.glsl_load(len(self.codes.planes(self.block)))
         if affine and self.codebook is not None:
             low, high = self.codebook.values

@@ -14,6 +14,9 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    of SPIR-V Instructions"); activations that arrive as fp16 do not move. With both, a weight is off by at most
    e_w = alpha A + beta |w| + eta_w and an activation by e_x = xi |x| + eta_x (`Moves`), and
    |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w.
+2b. A weight decoded in fp16 ("fp16 decode"): scale and minimum are rounded to fp16, each by 2 u16 of itself and one
+   subnormal spacing, the code minus its offset (at most 255) is exact, and one fused multiply-add rounds the result:
+   e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24.
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
    order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.
@@ -34,6 +37,8 @@ from warptile.contracts import Arithmetic, Wrong
 ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "fp16": 2.0**-11}
 SMALLEST_NORMAL = {"fp32": 2.0**-126, "fp16": 2.0**-14}
 SUBNORMAL_SPACING_FP16 = 2.0**-24
+LARGEST_CODE = 255
+"""Of any format: codes are at most eight bits, codebook values at most a signed byte."""
 
 Array = NDArray[np.float64]
 
@@ -83,8 +88,15 @@ class Sums:
 
 
 def weight_moves(kind: str) -> Moves:
-    """e_w of a weight that is multiplied as `kind`, "fp32" or "fp16": decode on both sides, then the conversion."""
+    """e_w of a weight that is multiplied as `kind`: decode on both sides, then the conversion ("fp32", "fp16").
+
+    "fp16 decode": step 2b.
+    """
     decode = gamma(2, ROUNDOFF["fp32"])
+    if kind == "fp16 decode":
+        u = 2 * ROUNDOFF["fp16"]
+        alpha = 2 * decode + u * (1 + u) ** 2
+        return Moves(alpha, u, SUBNORMAL_SPACING_FP16 * (LARGEST_CODE + 2))
     converted = _conversion(kind)
     return Moves(2 * decode + converted.beta * decode, converted.beta, converted.eta)
 
