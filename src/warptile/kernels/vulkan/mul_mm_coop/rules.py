@@ -104,7 +104,9 @@ def device_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list[
     )
     needed = shared.for_problem(tile, problem)
     rule(
-        needed <= limits.shared_bytes, "shared bytes <= shared bytes of a workgroup", f"{needed} > {limits.shared_bytes}"
+        needed <= limits.shared_bytes,
+        "shared bytes <= shared bytes of a workgroup",
+        f"{needed} > {limits.shared_bytes}",
     )
     if tile.weights == "registers":
         rule(
