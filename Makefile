@@ -20,7 +20,7 @@ help:
 	@sed -n 's/^#   make/make/p' Makefile
 
 demo: $(VENV)/.core $(VENV)/.model driver
-	$(BIN)/warptile tune "$(SMOLLM2)" --m 128
+	$(BIN)/warptile tune "$(SMOLLM2)" --m 128 --state .demo/state --cache .demo/cache
 
 test: lint $(VENV)/.model software-driver
 	$(BIN)/python -m pytest
@@ -68,4 +68,4 @@ software-driver: $(VENV)/.core
 	@$(BIN)/python -m warptile.runtimes.vulkan.embedded .lavapipe --software
 
 clean:
-	rm -rf $(VENV) .lavapipe build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .lavapipe .demo build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

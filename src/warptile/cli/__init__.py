@@ -1,0 +1,64 @@
+"""The command line: one verb a file. Exit 0: done; 1: the answer is no; 2: unusable input, one line on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from warptile.cli import bench, check, devices, journal, prove, table, tune
+from warptile.contracts import WarptileError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="warptile",
+    help="Finds, proves and serves the fastest quantized-matmul tile for a GGUF model on your GPU.",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=False,
+)
+app.command("tune")(tune.tune)
+app.command("devices")(devices.devices)
+app.command("check")(check.check)
+app.command("prove")(prove.prove)
+app.add_typer(bench.app, name="bench")
+app.add_typer(table.app, name="table")
+app.add_typer(journal.app, name="journal")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code.
+
+    Every error made on purpose, and every usage error, is one line on stderr and code 2.
+    """
+    try:
+        code = app(None if arguments is None else list(arguments), prog_name="warptile", standalone_mode=False)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of stdout is gone; the interpreter's own flush at exit must not complain about it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except WarptileError as error:
+        return _refuse(str(error))
+    except Exception as error:
+        if type(error).__name__ == "Abort":
+            return INTERRUPTED
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        return _refuse(f"{message()} (warptile --help lists what there is)")
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(line: str) -> int:
+    print("warptile: " + " ".join(line.split()), file=sys.stderr)
+    return 2

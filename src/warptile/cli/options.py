@@ -1,0 +1,48 @@
+"""Options several verbs share, and how their texts are read."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warptile.contracts import UnusableInput
+from warptile.places import Places
+
+Device = Annotated[str, typer.Option("--device", help="vulkan:NUMBER or vulkan:PART_OF_NAME")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")]
+State = Annotated[Path | None, typer.Option("--state", help="Folder of journal and tables; default: the user's own.")]
+Cache = Annotated[Path | None, typer.Option("--cache", help="Folder of compiled code; default: the user's own.")]
+Ms = Annotated[str, typer.Option("--m", help="Numbers of tokens, such as 1,128,512.")]
+Budget = Annotated[str, typer.Option("--budget", help="Time to spend, such as 90s, 5m or 1h.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of weights, activations and orders.")]
+
+FIRST_DEVICE = "vulkan:0"
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_MOST_M = 1 << 20
+
+
+def places(state: Path | None, cache: Path | None) -> Places:
+    """The user's folders, each replaced where one is given."""
+    default = Places.default()
+    return dataclasses.replace(default, state=state or default.state, cache=cache or default.cache)
+
+
+def seconds(text: str) -> float:
+    """Seconds of "90", "90s", "5m", "1.5h". Raises UnusableInput."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([smh]?)", text.strip())
+    value = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not 0 < value < float("inf"):
+        raise UnusableInput(f"budget {text!r} is no time such as 90s, 5m or 1h")
+    return value
+
+
+def token_counts(text: str) -> tuple[int, ...]:
+    """Whole numbers from "1,128,512", each once, in order. Raises UnusableInput."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,7}", part) and 1 <= int(part) <= _MOST_M for part in parts):
+        raise UnusableInput(f"--m {text!r} is no list of numbers of tokens such as 1,128,512")
+    return tuple(dict.fromkeys(int(part) for part in parts))

@@ -1,0 +1,89 @@
+"""How values look on a terminal: numbers with units, tiles in short, one JSON document."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from warptile.contracts import Problem, UnusableInput
+from warptile.gguf.escape import escaped
+from warptile.journal import to_json
+from warptile.kernels import parse_tile
+
+
+def out() -> Console:
+    """The console of results: stdout; 100 columns where it is no terminal and COLUMNS does not say otherwise."""
+    console = Console(highlight=False)
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(highlight=False, width=100)
+
+
+def err() -> Console:
+    """The console of progress: stderr."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    json.dump(to_json(value), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def text(value: str, style: str = "") -> Text:
+    """Outside text as it is: never markup, unprintable characters escaped."""
+    return Text(escaped(value), style=style)
+
+
+def duration(seconds: float | None) -> str:
+    """Three digits and a unit: "21.6 ms"."""
+    if seconds is None:
+        return "-"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size or unit == "us":
+            return f"{significant(seconds / size)} {unit}"
+    raise AssertionError
+
+
+def significant(value: float) -> str:
+    """Three significant digits without an exponent."""
+    if value >= 100 or value == 0:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def tile(full: str) -> str:
+    """A tile in short, as `--tile` reads it back: bare kernel name, positional values, other fields where not default.
+
+    A tile of a kernel that is not here is shown as it is.
+    """
+    try:
+        kernel, parsed = parse_tile(full)
+    except UnusableInput:
+        return full
+    order = parsed.positional or tuple(parsed.fields())
+    defaults = {field.name: field.default for field in dataclasses.fields(parsed)}
+    values = parsed.fields()
+    rest = [f"{name}={value}" for name, value in values.items() if name not in order and value != defaults[name]]
+    return f"{kernel.name.split('.', 1)[-1]}:" + ",".join([*(str(values[name]) for name in order), *rest])
+
+
+def matmul(problem: Problem) -> str:
+    """A problem without its m."""
+    experts = f" e={problem.experts}" if problem.experts > 1 else ""
+    return f"{problem.format} n={problem.n} k={problem.k}{experts}"
+
+
+def ratio(middle: float, low: float, high: float) -> str:
+    """ "6.51x [5.67, 7.17]"."""
+    return f"{middle:.2f}x [{low:.2f}, {high:.2f}]"
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds: "4:05"."""
+    whole = int(seconds)
+    return f"{whole // 60}:{whole % 60:02d}"

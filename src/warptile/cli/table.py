@@ -1,0 +1,144 @@
+"""`warptile table show|verify|forget`: what is served on a device."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from warptile.cli import options, show
+from warptile.cli.tune_view import grid
+from warptile.contracts import CandidateRejected, UnusableInput
+from warptile.journal import Journal, entries
+from warptile.proof.version import PROOF_VERSION
+from warptile.tables import Key, Point, Table, rebuild_from
+from warptile.tuning.worker_stand import WorkerStand
+
+app = typer.Typer(help="What is served on a device: show, verify, forget.", no_args_is_help=False)
+PROVE_DEADLINE_S = 120.0
+
+
+@app.callback()
+def _group() -> None:
+    """What is served on a device."""
+
+
+@app.command("show")
+def show_table(
+    device: options.Device = options.FIRST_DEVICE,
+    json: options.Json = False,
+    state: options.State = None,
+    cache: options.Cache = None,
+) -> None:
+    """Show the winners measured on this device."""
+    kept = options.places(state, cache).ready()
+    with contextlib.closing(WorkerStand(device, kept)) as stand:
+        table = Table.load(kept.state / "tables", stand.describe()[1])
+    if json:
+        show.print_json({"path": str(table.path), **table.to_json()})
+        return
+    console = show.out()
+    console.print(Text(str(table.path), style="dim"), soft_wrap=True)
+    listed = grid()
+    for name in ("matmul", "M", "tile", "time", "ratio", "valid"):
+        listed.add_column(name, overflow="fold", no_wrap=name in ("matmul", "ratio"))
+    for row in table.rows():
+        for point in row.points:
+            listed.add_row(
+                show.text(show.matmul(row.key.problem(point.m))),
+                str(point.m),
+                show.text(show.tile(point.tile)),
+                show.duration(point.seconds),
+                show.ratio(point.ratio, point.low, point.high) if point.tile != point.stock else "stock stays",
+                show.text(point.validity.stale(table.identity, PROOF_VERSION) or "yes"),
+            )
+    console.print(listed if table.rows() else Text("nothing was tuned on this device yet: warptile tune MODEL.gguf"))
+
+
+@app.command("verify")
+def verify(
+    device: options.Device = options.FIRST_DEVICE,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    state: options.State = None,
+    cache: options.Cache = None,
+) -> None:
+    """Prove every winner of this device again, and say which are stale. Exit 1 where one is wrong or stale."""
+    kept = options.places(state, cache).ready()
+    results = []
+    with contextlib.closing(WorkerStand(device, kept)) as stand:
+        table = Table.load(kept.state / "tables", stand.describe()[1])
+        for row in table.rows():
+            for point in row.points:
+                word = _verified(stand, table, row.key, point, seed)
+                results.append({"matmul": row.key.problem(point.m).text(), "tile": point.tile, "result": word})
+                if not json:
+                    line = f"{word:<7} {results[-1]['matmul']}  {show.tile(point.tile)}"
+                    show.out().print(Text(line), soft_wrap=True)
+    good = all(each["result"] == "right" for each in results)
+    if json:
+        show.print_json({"right": good, "path": str(table.path), "rows": results})
+    elif not results:
+        show.out().print(Text("nothing was tuned on this device yet: warptile tune MODEL.gguf"))
+    raise typer.Exit(0 if good else 1)
+
+
+def _verified(stand: WorkerStand, table: Table, key: Key, point: Point, seed: int) -> str:
+    try:
+        proof = stand.prove(point.tile, [key.problem(point.m)], seed, PROVE_DEADLINE_S)
+    except (CandidateRejected, UnusableInput) as error:
+        return f"out: {error}"
+    if not proof.verdict.right:
+        return f"wrong: {proof.verdict.failed}"
+    stale = point.validity.stale(table.identity, PROOF_VERSION, proof.artefact)
+    return f"stale: {stale}" if stale else "right"
+
+
+@app.command("forget")
+def forget(
+    format: Annotated[str | None, typer.Option("--format", help="Only this format; default: everything.")] = None,
+    n: Annotated[int | None, typer.Option("--n", min=1)] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1)] = None,
+    device: options.Device = options.FIRST_DEVICE,
+    json: options.Json = False,
+    state: options.State = None,
+    cache: options.Cache = None,
+) -> None:
+    """Drop winners of this device from the table. The journal keeps what was measured, and that they were dropped."""
+    kept = options.places(state, cache).ready()
+    with contextlib.closing(WorkerStand(device, kept)) as stand:
+        identity = stand.describe()[1]
+    table, journal = Table.load(kept.state / "tables", identity), Journal(kept.state / "journal")
+    keys = list(dict.fromkeys(row.key for row in table.rows()))
+    chosen = [key for key in keys if format in (None, key.format) and n in (None, key.n) and k in (None, key.k)]
+    for key in chosen:
+        table.forget(key)
+        journal.append(entries.table(identity, "forget", key))
+    table.save()
+    if json:
+        show.print_json({"forgotten": chosen, "path": str(table.path)})
+    else:
+        show.out().print(Text(f"{len(chosen)} of {len(keys)} matmuls forgotten in {table.path}"), soft_wrap=True)
+
+
+@app.command("rebuild")
+def rebuild(
+    device: options.Device = options.FIRST_DEVICE,
+    json: options.Json = False,
+    state: options.State = None,
+    cache: options.Cache = None,
+) -> None:
+    """Make the table of this device anew from the journal. A file that stands in its place must be moved away first."""
+    kept = options.places(state, cache).ready()
+    with contextlib.closing(WorkerStand(device, kept)) as stand:
+        identity = stand.describe()[1]
+    table = rebuild_from(Journal(kept.state / "journal"), kept.state / "tables", identity)
+    if table.path.exists():
+        raise UnusableInput(f"table {table.path} exists: move it away, then rebuild")
+    table.save()
+    if json:
+        show.print_json({"path": str(table.path), **table.to_json()})
+    else:
+        show.out().print(Text(f"{len(table.rows())} rows written to {table.path}"), soft_wrap=True)

@@ -1,0 +1,109 @@
+"""The end of a tune as a person reads it: two lines a matmul, made for 100 columns, folding below."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from warptile.cli import show
+from warptile.tuning.result import ModelSum, TuneResult, TuneRow
+
+LINES = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
+
+
+def grid() -> Table:
+    """An empty table in the command line's style."""
+    return Table(box=LINES, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
+
+
+def print_result(console: Console, result: TuneResult) -> None:
+    """Heading, table, sums, notes, where it is kept, what to run next."""
+    console.print(_heading(result), soft_wrap=True)
+    console.print(_table(result))
+    console.print()
+    for each in result.sums:
+        console.print(_sum(each), soft_wrap=True)
+    for line in [*_notes(result), *_kept(result)]:
+        console.print(line, soft_wrap=True)
+
+
+def _heading(result: TuneResult) -> Text:
+    line = show.text(result.name, "bold")
+    line.append(f" on {result.identity.device}, {result.identity.driver}", style="not bold")
+    how = f"{result.tried} proofs in {show.clock(result.seconds)}, {result.rejected} tiles rejected"
+    if result.rechecked:
+        how = f"re-checked, not repeated: every winner of the table proved and raced again ({how})"
+    elif result.recalled:
+        how = f"resumed: {result.recalled} results taken from earlier runs ({how})"
+    line.append(f"\n{how}\n", style="dim not bold")
+    return line
+
+
+def _table(result: TuneResult) -> Table:
+    table = grid()
+    table.add_column("matmul, count, M", no_wrap=True)
+    table.add_column("stock tile\nchosen kernel and tile", overflow="fold")
+    table.add_column("time", justify="right", no_wrap=True, vertical="bottom")
+    table.add_column("ratio\ninterval", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    for row in result.rows:
+        _add(table, row)
+    return table
+
+
+def _add(table: Table, row: TuneRow) -> None:
+    problem, stays = row.problem, row.tile == row.stock
+    times = f"{problem.count} x, M = {problem.m}"
+    stock = show.tile(row.stock) if row.stock else f"no stock tile: {row.stock_note}"
+    table.add_row(
+        show.text(show.matmul(problem)),
+        show.text(stock, "dim"),
+        Text(show.duration(row.stock_seconds), style="dim"),
+        Text(f"{row.ratio:.2f}x", style="green") if row.stock and not stays else Text("stock stays" if stays else ""),
+        Text(f"{row.share:.0%}"),
+    )
+    table.add_row(
+        Text(times, style="dim"),
+        Text("" if stays else show.tile(row.tile), style="bold"),
+        Text("" if stays else show.duration(row.seconds), style="bold"),
+        Text("" if stays or not row.stock else f"[{row.low:.2f}, {row.high:.2f}]", style="green"),
+        "",
+    )
+
+
+def _sum(each: ModelSum) -> Text:
+    line = Text(f"all matmuls at M = {each.m}: ")
+    if each.stock_tokens_per_s is not None:
+        line.append(f"{show.significant(each.stock_tokens_per_s)} tokens/s with stock tiles, ")
+    line.append(f"{show.significant(each.tokens_per_s)} tokens/s tuned", style="bold")
+    if each.stock_tokens_per_s is not None:
+        line.append(f" ({each.tokens_per_s / each.stock_tokens_per_s:.2f}x)")
+    if each.missing:
+        line.append(f"; {each.missing} matmuls left out", style="yellow")
+    return line
+
+
+def _notes(result: TuneResult) -> list[Text]:
+    lines = [
+        show.text(f"{name}: {count} tensors, {share:.1%} of the file's tensor bytes, have no kernel", "yellow")
+        for name, count, share in result.unsupported
+    ]
+    lines += [Text(f"{problem.text()}: {reason}", style="yellow") for problem, reason in result.unserved]
+    lines += [Text(note, style="yellow") for note in result.notes]
+    raced = [row for row in result.rows if row.race is not None]
+    if raced:
+        low, high = min(row.floor for row in raced), max(row.floor for row in raced)
+        lines.append(Text(f"A/A floor of these races: {1 + low:.3f} to {1 + high:.3f}", style="dim"))
+    again = [row.race.ratio for row in raced if row.reuse == "rechecked" and row.race is not None]
+    if again:
+        lines.append(Text(f"ratios when raced again: {min(again):.2f}x to {max(again):.2f}x", style="dim"))
+    return lines
+
+
+def _kept(result: TuneResult) -> list[Text]:
+    lines = [Text(f"table    {result.table}"), Text(f"journal  {result.journal}")]
+    for index, hint in enumerate(result.hints):
+        lines.append(Text(("next     " if index == 0 else "         ") + hint))
+    return lines

@@ -1,0 +1,183 @@
+"""An SQLite index over the journal's lines: a cache that can be dropped and rebuilt at any time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from warptile.contracts import UnusableInput
+from warptile.journal.entries import Entry
+from warptile.journal.store import Journal, JournalWarning, read_lines
+
+_VERSION = 1
+_TABLES = """
+CREATE TABLE files (name TEXT PRIMARY KEY, bytes INTEGER, lines INTEGER);
+CREATE TABLE lines (
+    file TEXT, line INTEGER, offset INTEGER, time TEXT, run TEXT, kind TEXT, device TEXT, format TEXT,
+    n INTEGER, k INTEGER, m INTEGER, tile TEXT, outcome TEXT, PRIMARY KEY (file, line)
+);
+CREATE INDEX by_kind ON lines (kind, time);
+"""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One indexed line: what it is about, and where its whole text stands (`file` within the journal's folder)."""
+
+    file: str
+    line: int
+    offset: int
+    time: str
+    run: str
+    kind: str
+    device: str
+    format: str
+    n: int
+    k: int
+    m: int
+    tile: str
+    outcome: str
+
+
+class Index:
+    """Index of the journal at `path` (":memory:" keeps nothing). Brought up to date by `refresh`.
+
+    A damaged or older index is dropped and made anew: it holds nothing the lines do not.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._connection = self._open(str(path))
+        self.warnings: list[JournalWarning] = []
+
+    @staticmethod
+    def _open(path: str) -> sqlite3.Connection:
+        for attempt in (0, 1):
+            connection = None
+            try:
+                connection = sqlite3.connect(path)
+                if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall():
+                        connection.execute(f'DROP TABLE "{name}"')
+                    connection.executescript(_TABLES)
+                    connection.execute(f"PRAGMA user_version = {_VERSION}")
+                connection.execute("SELECT count(*) FROM files, lines LIMIT 1").fetchone()
+                return connection
+            except sqlite3.DatabaseError as error:
+                if connection is not None:
+                    connection.close()
+                if attempt or path == ":memory:" or not Path(path).is_file():
+                    raise UnusableInput(f"journal index {path}: {error}") from None
+                Path(path).unlink()
+        raise AssertionError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def rebuild(self, journal: Journal) -> None:
+        """Forget everything indexed and read every line anew."""
+        with self._connection:
+            self._connection.execute("DELETE FROM files")
+            self._connection.execute("DELETE FROM lines")
+        self.refresh(journal)
+
+    def refresh(self, journal: Journal) -> None:
+        """Index the lines written since; files that shrank or vanished are taken out first.
+
+        Raises UnusableInput as `Journal.read` does, or where the index itself cannot be written.
+        """
+        try:
+            with self._connection:
+                self._refresh(journal)
+        except sqlite3.DatabaseError as error:
+            raise UnusableInput(f"journal index: {error}") from None
+
+    def _refresh(self, journal: Journal) -> None:
+        execute = self._connection.execute
+        known = {name: (size, lines) for name, size, lines in execute("SELECT name, bytes, lines FROM files")}
+        present = {file.name: file for file in journal.files()}
+        for name, (size, _) in list(known.items()):
+            if name not in present or present[name].stat().st_size < size:
+                execute("DELETE FROM lines WHERE file = ?", (name,))
+                execute("DELETE FROM files WHERE name = ?", (name,))
+                del known[name]
+        for name, file in present.items():
+            end, number = known.get(name, (0, 0))
+            for found in read_lines(file, end, number):
+                if isinstance(found, JournalWarning):
+                    self.warnings.append(found)
+                    if found.torn:
+                        break
+                    number = found.line
+                else:
+                    row = (name, found.number, found.offset, *_columns(found.entry))
+                    execute(f"INSERT OR REPLACE INTO lines VALUES ({','.join('?' * len(row))})", row)
+                    number = found.number
+                end = found.end
+            execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (name, end, number))
+
+    def find(self, limit: int = 50, **equal: str | int) -> list[Hit]:
+        """The newest lines whose columns equal the given values (kind=, device=, format=, n=, k=, m=, run=, ...)."""
+        names = list(equal)
+        unknown = [n for n in names if n not in Hit.__dataclass_fields__]
+        if unknown:
+            raise UnusableInput(f"journal: no column {unknown[0]!r}")
+        where = (" WHERE " + " AND ".join(f"{n} = ?" for n in names)) if names else ""
+        rows = self._connection.execute(
+            f"SELECT * FROM lines{where} ORDER BY time DESC, file DESC, line DESC LIMIT ?", (*equal.values(), limit)
+        )
+        return [Hit(*row) for row in rows]
+
+
+def read_hit(folder: Path, hit: Hit) -> Entry:
+    """The whole entry an index line points at, read from its file."""
+    with (folder / hit.file).open("rb") as stream:
+        stream.seek(hit.offset)
+        entry: Entry = json.loads(stream.readline())
+    return entry
+
+
+def _columns(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    race = _object(entry.get("race"))
+    challenger = _object(race.get("challenger"))
+    problem = _object(entry.get("problem") or challenger.get("problem") or entry.get("key"))
+    point = _object(entry.get("point"))
+    tile = entry.get("tile") or challenger.get("tile") or entry.get("challenger") or point.get("tile") or ""
+    return (
+        str(entry.get("time", "")),
+        str(entry.get("run", "")),
+        str(entry["kind"]),
+        str(_object(entry.get("identity")).get("device", "")),
+        str(problem.get("format", "")),
+        *(_whole(problem.get(name, point.get(name))) for name in ("n", "k", "m")),
+        str(tile),
+        _outcome(entry),
+    )
+
+
+def _outcome(entry: Mapping[str, Any]) -> str:
+    verdict, race = entry.get("verdict"), entry.get("race")
+    if isinstance(verdict, Mapping):
+        return "right" if verdict.get("right") is True else f"wrong: {verdict.get('failed', '')}"
+    if isinstance(race, Mapping):
+        ratio = race.get("ratio")
+        return f"{entry.get('stage', '')} {ratio:.3f}x" if isinstance(ratio, float) else str(entry.get("stage", ""))
+    decision = _object(entry.get("decision"))
+    if entry["kind"] == "race":
+        arms = entry.get("arms")
+        return f"{entry.get('stage', '')} {len(arms) if isinstance(arms, list) else 0} tiles"
+    return str(entry.get("outcome") or decision.get("outcome") or entry.get("event") or entry.get("action") or "")
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int else 0

@@ -1,0 +1,170 @@
+"""Append-only JSON lines: one file a run, one `write` and `fsync` a line.
+
+A process that dies while it writes leaves at most a last line without its newline; readers report it and pass
+over it, and since every run opens a file of its own, nothing is ever written after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from warptile.contracts import UnusableInput
+from warptile.journal.codec import to_json
+from warptile.journal.entries import KINDS, Entry
+
+SCHEMA = 1
+_SUFFIX = ".jsonl"
+
+
+@dataclass(frozen=True)
+class JournalWarning:
+    """A line that could not be read. line counts from 1; torn: it is the unfinished last line of a killed run.
+
+    end: offset in bytes of what follows the line.
+    """
+
+    file: Path
+    line: int
+    reason: str
+    end: int
+    torn: bool = False
+
+    def text(self) -> str:
+        """One line that names the file and the line."""
+        return f"{self.file}, line {self.line}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Every readable entry, oldest first, and the lines passed over (they stay on disk untouched)."""
+
+    entries: tuple[Entry, ...]
+    warnings: tuple[JournalWarning, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One entry and where it stands: the file, its line from 1, its bytes [offset, end)."""
+
+    file: Path
+    number: int
+    offset: int
+    end: int
+    entry: Entry
+
+
+class Journal:
+    """The journal in `folder`; the folder and the run's file are created at the first `append`.
+
+    run: this run's name, also its file's: UTC time and eight random hexadecimal digits.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+        self._descriptor: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The file this run appends to."""
+        return self.folder / (self.run + _SUFFIX)
+
+    def append(self, entry: Entry) -> Entry:
+        """Write one entry durably and return it as written, with `schema`, `time` and `run` added.
+
+        Raises UnusableInput where the folder cannot be written or the disk is full; a half-written line is
+        taken back first, so every line before it stands.
+        """
+        if entry.get("kind") not in KINDS:
+            raise ValueError(f"a journal entry's kind is one of {', '.join(KINDS)}, not {entry.get('kind')!r}")
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        whole: Entry = {"schema": SCHEMA, "time": time, "run": self.run, **to_json(entry)}
+        data = (json.dumps(whole, allow_nan=False, ensure_ascii=False) + "\n").encode()
+        try:
+            if self._descriptor is None:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self._write(self._descriptor, data)
+        except OSError as error:
+            raise UnusableInput(f"journal {self.path}: cannot be written: {error.strerror or error}") from None
+        return whole
+
+    @staticmethod
+    def _write(descriptor: int, data: bytes) -> None:
+        before = os.fstat(descriptor).st_size
+        try:
+            if (written := os.write(descriptor, data)) != len(data):
+                raise OSError(f"only {written} of {len(data)} bytes fitted")
+            os.fsync(descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, before)
+            raise
+
+    def close(self) -> None:
+        """Close the run's file; the next `append` opens it again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def files(self) -> list[Path]:
+        """Every run's file, oldest first."""
+        return sorted(self.folder.glob("*" + _SUFFIX)) if self.folder.is_dir() else []
+
+    def entries(self) -> Iterator[Entry]:
+        """Every readable entry, oldest first. Raises UnusableInput as `read` does."""
+        yield from self.read().entries
+
+    def read(self) -> Reading:
+        """Every readable entry and a warning for each line that is not one.
+
+        Raises UnusableInput, naming file and line, for a line of a newer schema or a file that cannot be opened.
+        """
+        entries: list[Entry] = []
+        warnings: list[JournalWarning] = []
+        for file in self.files():
+            for found in read_lines(file):
+                if isinstance(found, JournalWarning):
+                    warnings.append(found)
+                else:
+                    entries.append(found.entry)
+        return Reading(tuple(entries), tuple(warnings))
+
+
+def read_lines(file: Path, offset: int = 0, number: int = 0) -> Iterator[Line | JournalWarning]:
+    """The lines of one run's file from `offset` on, where `number` lines came before.
+
+    Raises UnusableInput for a newer schema or a file that cannot be read.
+    """
+    try:
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            for number_here, raw in enumerate(stream, start=number + 1):
+                yield _parse(file, number_here, offset, raw)
+                offset += len(raw)
+    except OSError as error:
+        raise UnusableInput(f"journal {file}: cannot be read: {error.strerror or error}") from None
+
+
+def _parse(file: Path, number: int, offset: int, raw: bytes) -> Line | JournalWarning:
+    end = offset + len(raw)
+    if not raw.endswith(b"\n"):
+        return JournalWarning(file, number, "unfinished last line of a killed run; passed over", end, torn=True)
+    try:
+        value: Any = json.loads(raw)
+    except (ValueError, RecursionError):
+        return JournalWarning(file, number, "not JSON; passed over", end)
+    schema = value.get("schema") if isinstance(value, dict) else None
+    if type(schema) is not int or not isinstance(value.get("kind"), str):
+        return JournalWarning(file, number, "not a journal entry; passed over", end)
+    if schema > SCHEMA:
+        raise UnusableInput(f"journal {file}, line {number}: schema {schema} is newer than this warptile's {SCHEMA}")
+    return Line(file, number, offset, end, value)

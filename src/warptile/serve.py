@@ -1,0 +1,228 @@
+"""Serving: y = x w^T with the kernel and tile that the table holds for this device."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import warnings
+import weakref
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warptile import formats
+from warptile.contracts import (
+    Binary,
+    DeviceWeights,
+    DoesNotFit,
+    InvalidTile,
+    Kernel,
+    Problem,
+    Runtime,
+    Tile,
+    UnusableInput,
+    Wrong,
+)
+from warptile.kernels import by_name, for_runtime, parse_tile
+from warptile.layouts import upload
+from warptile.places import Places
+from warptile.proof.version import PROOF_VERSION
+from warptile.runtimes import open_device
+from warptile.search import rank_all
+from warptile.tables import Table
+from warptile.weights import QuantTensor
+
+FIRST_DEVICE = "vulkan:0"
+
+
+class UntunedWarning(UserWarning):
+    """A matmul is served by a tile that was not measured for it, or not under this driver and compiler."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Which kernel and tile serve a problem. status: "tuned", "stale" or "untuned" as `Table.lookup` says, or "forced".
+
+    why: what makes it stale or untuned, in words.
+    """
+
+    kernel: Kernel
+    tile: Tile
+    status: Literal["tuned", "stale", "untuned", "forced"]
+    why: str = ""
+
+
+class Session:
+    """An open device with its table, the weights put on it and the kernels compiled so far.
+
+    A weight stays on the device until it is garbage on the host. The table is read once, when the session opens.
+    Not shared between threads. Raises UnusableInput where the device, a folder or the table cannot be used.
+    """
+
+    def __init__(self, device: str = FIRST_DEVICE, places: Places | None = None) -> None:
+        kept = (places or Places.default()).ready()
+        self.runtime: Runtime = open_device(device, kept)
+        self.table = Table.load(kept.state / "tables", self.runtime.identity())
+        self._weights: dict[int, DeviceWeights] = {}
+        self._routes: dict[Problem, Route] = {}
+        self._noticed: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give everything on the device back, and the device."""
+        self._weights.clear()
+        self.runtime.close()
+
+    def matmul(
+        self, x: NDArray[np.float32], w: QuantTensor, kernel: str | None = None, tile: str | None = None
+    ) -> NDArray[np.float32]:
+        """y[..., n] = sum_k x[..., k] * w[n, k], in fp32. x: float32[..., K].
+
+        kernel, tile: forced; a tile alone must name its kernel. Raises UnusableInput for another K or dtype, an unknown
+        kernel or tile; InvalidTile or DoesNotFit, with the rule broken, where a forced one cannot run; and what the
+        runtime raises. Otherwise the table decides, with an UntunedWarning once a matmul where it holds nothing valid.
+        """
+        n, k = w.shape
+        if not isinstance(x, np.ndarray) or x.dtype != np.float32:
+            kind = f"{x.dtype} array" if isinstance(x, np.ndarray) else type(x).__name__
+            raise UnusableInput(f"matmul takes a numpy array of float32 as x, not a {kind}")
+        if x.ndim < 1 or x.shape[-1] != k:
+            raise UnusableInput(f"matmul: x is {list(x.shape)}, but w[n, k] is {[n, k]}: the last axis must be {k}")
+        rows = np.ascontiguousarray(x.reshape(-1, k))
+        y = np.empty((len(rows), n), np.float32)
+        problem = Problem(w.format.name, n, k, max(1, len(rows)))
+        route = self._forced(problem, kernel, tile) if kernel or tile else self._routed(problem)
+        if len(rows):
+            weights = self._on_device(w)
+            step = max(1, self.runtime.limits().max_buffer_bytes // (4 * max(n, k)))
+            for start in range(0, len(rows), step):
+                part = rows[start : start + step]
+                y[start : start + step] = self._run(route, problem.at(len(part)), part, weights)
+        return y.reshape(*x.shape[:-1], n)
+
+    def route(self, problem: Problem) -> Route:
+        """What the table serves for a problem; the best-priced valid tile, "untuned", where it has nothing usable."""
+        limits = self.runtime.limits()
+        layout = formats.by_name(problem.format).layout.name
+        why = "nothing was measured for it on this device"
+        found = self.table.lookup(problem, layout, PROOF_VERSION)
+        if found is not None:
+            try:
+                kernel, tile = parse_tile(found.tile)
+                if not kernel.broken_rules(tile, problem, limits):
+                    found = self.table.lookup(
+                        problem, layout, PROOF_VERSION, lambda _: self._key(kernel, tile, problem)
+                    )
+                    assert found is not None
+                    return Route(kernel, tile, found.status, found.why)
+                why = f"the table's {found.tile} is not valid here any more"
+            except UnusableInput as error:
+                why = f"the table's tile cannot be read: {error}"
+        ranking = rank_all(problem, limits, for_runtime(self.runtime.name))
+        if not ranking.candidates:
+            raise UnusableInput(f"{problem.text()}: no kernel of {self.runtime.name} has a valid tile for it here")
+        best = ranking.candidates[0]
+        return Route(by_name(best.kernel), best.tile, "untuned", why)
+
+    def _routed(self, problem: Problem) -> Route:
+        route = self._routes.get(problem)
+        if route is None:
+            route = self._routes[problem] = self.route(problem)
+        notice = f"{problem.format} n={problem.n} k={problem.k}"
+        if route.status != "tuned" and notice not in self._noticed:
+            self._noticed.add(notice)
+            warnings.warn(
+                f"{problem.text()} is served {route.status}: {route.why}; warptile tune measures it",
+                UntunedWarning,
+                stacklevel=3,
+            )
+        return route
+
+    def _forced(self, problem: Problem, kernel: str | None, tile: str | None) -> Route:
+        limits = self.runtime.limits()
+        if tile is not None:
+            found, parsed = parse_tile(tile, kernel)
+            self._own(found)
+            if broken := found.broken_rules(parsed, problem, limits):
+                kind = DoesNotFit if all(rule.well_formed for rule in broken) else InvalidTile
+                first = next((rule for rule in broken if not rule.well_formed), broken[0])
+                raise kind(first.rule, first.numbers)
+            return Route(found, parsed, "forced")
+        found = by_name(kernel or "")
+        self._own(found)
+        ranking = rank_all(problem, limits, [found])
+        if not ranking.candidates:
+            rules = "; ".join(rule for _, rule in list(ranking.rejected)[:2])
+            raise InvalidTile(rules or "the kernel has a tile for this matmul", f"{found.name} on {problem.text()}")
+        return Route(found, ranking.candidates[0].tile, "forced")
+
+    def _own(self, kernel: Kernel) -> None:
+        if kernel.runtime != self.runtime.name:
+            raise UnusableInput(f"kernel {kernel.name} does not run through {self.runtime.name}")
+
+    def _compiled(self, kernel: Kernel, tile: Tile, problem: Problem) -> Binary:
+        return self.runtime.compile(kernel.source(tile, problem, self.runtime.limits()))
+
+    def _key(self, kernel: Kernel, tile: Tile, problem: Problem) -> str:
+        return self._compiled(kernel, tile, problem).key
+
+    def _on_device(self, w: QuantTensor) -> DeviceWeights:
+        if id(w) not in self._weights:
+            self._weights[id(w)] = upload(self.runtime, w.pack(self.runtime.limits().max_buffer_bytes))
+            weakref.finalize(w, _forget, weakref.ref(self), id(w))
+        return self._weights[id(w)]
+
+    def drop(self, key: int) -> None:
+        """Free the weight that the session keeps under `key`, where it still does."""
+        weights = self._weights.pop(key, None)
+        if weights is not None:
+            self.runtime.free(list({id(s.buffer): s.buffer for s in weights.slices}.values()))
+
+    def _run(
+        self, route: Route, problem: Problem, x: NDArray[np.float32], weights: DeviceWeights
+    ) -> NDArray[np.float32]:
+        binary = self._compiled(route.kernel, route.tile, problem)
+        held: list[Any] = []
+        try:
+            held.append(self.runtime.upload(x))
+            held.append(self.runtime.upload(np.zeros((problem.m, problem.n), np.float32)))
+            launches = route.kernel.launch(binary, route.tile, problem, held[0], weights, held[1])
+            self.runtime.execute(launches)
+            if any(executed != binary.id for executed in self.runtime.executed_ids()):
+                raise Wrong(f"{route.tile.text()}: the device did not run the kernel that was launched")
+            return self.runtime.download(held[1], np.float32, (problem.m, problem.n))
+        finally:
+            self.runtime.free(held)
+
+
+def _forget(session: weakref.ref[Session], key: int) -> None:
+    alive = session()
+    if alive is not None:
+        alive.drop(key)
+
+
+@functools.cache
+def default_session(device: str) -> Session:
+    """The session `matmul` uses for a device: one a process and device text, opened on first use, closed at exit."""
+    session = Session(device)
+    atexit.register(session.close)
+    return session
+
+
+def matmul(
+    x: NDArray[np.float32],
+    w: QuantTensor,
+    device: str | None = None,
+    kernel: str | None = None,
+    tile: str | None = None,
+) -> NDArray[np.float32]:
+    """`Session.matmul` on the default session of a device (the first Vulkan device where none is named)."""
+    return default_session(device or FIRST_DEVICE).matmul(x, w, kernel, tile)

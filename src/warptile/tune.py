@@ -1,0 +1,111 @@
+"""The loop: workload -> space -> predict -> compile -> prove -> race -> decide -> record -> serve."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+from warptile import formats, workloads
+from warptile.contracts import Kernel, Workload
+from warptile.journal import Journal, entries
+from warptile.kernels import for_runtime
+from warptile.places import Places
+from warptile.proof.version import PROOF_VERSION
+from warptile.tables import Table
+from warptile.tuning.budget import Budget
+from warptile.tuning.conclude import conclude, recheck
+from warptile.tuning.explore import explore, next_group, open_group
+from warptile.tuning.notes import Notes
+from warptile.tuning.order import group_problems
+from warptile.tuning.recall import Recall
+from warptile.tuning.result import Interrupted, Progress, TuneResult
+from warptile.tuning.stand import Stand
+from warptile.tuning.state import State
+from warptile.tuning.summary import summary
+
+
+def tune(
+    source: str | Path,
+    device: str = "vulkan:0",
+    ms: Sequence[int] = (128,),
+    budget: float = 300.0,
+    places: Places | None = None,
+    progress: Progress | None = None,
+    seed: int = 0,
+    explore_on: bool = False,
+) -> TuneResult:
+    """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
+
+    source: a GGUF model, a shape file or a shipped one's name. ms: numbers of tokens to tune for. budget: seconds.
+    explore_on: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
+    Memory stays below four times the largest weight and 500 MB, both processes together.
+    Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
+    (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
+    """
+    clock = Budget(budget)
+    kept = (places or Places.default()).ready()
+    workload = workloads.load(source)
+    from warptile.tuning.worker_stand import WorkerStand
+
+    with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
+        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on)
+
+
+def tune_on(
+    stand: Stand,
+    workload: Workload,
+    ms: Sequence[int],
+    budget: Budget,
+    places: Places,
+    progress: Progress | None = None,
+    seed: int = 0,
+    explore_on: bool = False,
+    kernels: Sequence[Kernel] | None = None,
+) -> TuneResult:
+    """`tune` on an open stand, with `kernels` in place of all of its runtime's."""
+    limits, identity = stand.describe()
+    usable = for_runtime(limits.runtime) if kernels is None else kernels
+    journal = Journal(places.state / "journal")
+    reading = journal.read()
+    table = Table.load(places.state / "tables", identity)
+    recall = Recall(reading.entries, identity, PROOF_VERSION)
+    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable})
+    passes = {m: workload.problems(m) for m in ms}
+    groups, unserved = group_problems(
+        [p for problems in passes.values() for p in problems],
+        limits,
+        usable,
+        lambda name: formats.by_name(name).layout.name,
+    )
+    state = State(stand, notes, groups, limits, budget, progress, seed)
+    state.said += [warning.text() for warning in reading.warnings]
+    journal.append(
+        entries.run("start", identity, source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds)
+    )
+    journal.append(entries.workload(workload, ms))
+    try:
+        for problem in [] if explore_on else state.settled():
+            recheck(state, problem)
+        for group in groups:
+            open_group(state, group)
+        while (chosen := next_group(state)) is not None:
+            explore(state, chosen)
+        for problem in state.waiting():
+            conclude(state, problem)
+    except KeyboardInterrupt:
+        journal.append(entries.run("interrupted", identity, tried=notes.tried))
+        raise Interrupted(notes.tried, journal.path) from None
+    journal.append(entries.run("end", identity, tried=notes.tried, rejected=notes.rejected, seconds=budget.spent()))
+    return summary(workload, passes, unserved, state)
+
+
+class _Callable(types.ModuleType):
+    """Importing a submodule binds its name in the package, so `warptile.tune` is this module and must be callable."""
+
+    __call__ = staticmethod(tune)
+
+
+sys.modules[__name__].__class__ = _Callable

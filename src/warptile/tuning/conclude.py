@@ -1,0 +1,169 @@
+"""Concluding: re-check what the table holds; race the best tile against the stock, decide, keep."""
+
+from __future__ import annotations
+
+from warptile.contracts import CandidateRejected, Decision, Problem, Race
+from warptile.proof.version import PROOF_VERSION
+from warptile.race import decide
+from warptile.tables import Point, Validity
+from warptile.tuning.notes import now
+from warptile.tuning.result import TuneRow
+from warptile.tuning.state import State, clamp
+
+RACE_S = (0.5, 20.0)
+ROUNDS = 40
+ENOUGH_ROUNDS = 24
+RECHECK_ROUNDS = 12
+OVERHEAD_S = 1.0
+
+
+def recheck(state: State, problem: Problem) -> None:
+    """Prove the table's tile again and race it once more, shortly, against the stock it won against.
+
+    Where it fails, compiles to another binary than the one measured, or is slower than the stock, the problem waits to
+    be searched anew. Where the stock had stayed, proving it again is all.
+    """
+    standing = state.standings[problem]
+    kept = standing.kept
+    if kept is None:
+        return
+    state.tell("recheck", f"{problem.text()}  {kept.tile}")
+    if not state.prove(kept.tile, [problem], again=True):
+        state.distrust(problem, "is no longer right")
+        return
+    if state.proof(kept.tile, problem).artefact != kept.validity.artefact:
+        state.distrust(problem, "was measured as another binary")
+        return
+    race, reason = None, f"proved again; {kept.reason}"
+    if kept.tile != kept.stock and standing.stock == kept.stock and state.prove(kept.stock, [problem]):
+        seconds = clamp(1.5 * RECHECK_ROUNDS * (2 * kept.stock_seconds + kept.seconds), RACE_S)
+        try:
+            race = _race(state, "recheck", problem, kept.stock, kept.tile, seconds, RECHECK_ROUNDS, state.seed + 2)
+        except CandidateRejected as error:
+            state.distrust(problem, f"failed in a race ({error})")
+            return
+        if race.high <= 1:
+            state.distrust(problem, "is no longer faster")
+            return
+        held = "still faster" if race.low > 1 else "this short race alone does not decide"
+        reason = f"proved again; {race.ratio:.2f}x [{race.low:.2f}, {race.high:.2f}] in {race.rounds} rounds, {held}"
+    standing.reuse = "rechecked"
+    state.rows[problem] = _row(state, problem, kept, race, reason)
+
+
+def reserve(state: State) -> float:
+    """Seconds the final races still to come will take, each raced twice."""
+    return 2.0 + sum(2 * (_final_seconds(state, p) + OVERHEAD_S) for p in state.waiting())
+
+
+def _final_seconds(state: State, problem: Problem) -> float:
+    """Seconds for 24 rounds and a warm-up of a race of the best other tile against the stock, which runs twice."""
+    standing = state.standings[problem]
+    best = min((s for t, s in standing.seconds.items() if t != standing.stock), default=0.0)
+    stock = standing.seconds.get(standing.stock, best) if standing.stock else 0.0
+    return clamp(1.25 * ENOUGH_ROUNDS * (2 * stock + best), RACE_S)
+
+
+def conclude(state: State, problem: Problem) -> None:
+    """Race the best tile against the incumbent and keep the winner; a problem of which nothing was measured waits on.
+
+    The incumbent is the table's tile where it holds one that is still right, else the stock; a tile that replaces the
+    table's must also beat that one. Where no stock tile is right, the fastest tile screened is kept.
+    """
+    standing = state.standings[problem]
+    while problem not in state.rows and standing.best is not None:
+        stock = standing.stock
+        others = {t: s for t, s in standing.seconds.items() if t != stock}
+        challenger = min(others, key=lambda t: (others[t], t)) if others else None
+        if stock is None:
+            told = Decision("accept", f"the fastest right tile screened; {standing.stock_note}")
+            _keep(state, problem, standing.best[0], None, told)
+        elif challenger is None:
+            told = Decision("reject", "no other tile was right and fast enough to race")
+            _keep(state, problem, stock, None, told)
+        else:
+            seconds = min(_final_seconds(state, problem), state.budget.left() / (2.2 * len(state.waiting())))
+            seconds = max(RACE_S[0], seconds)
+            state.tell("decide", f"{problem.text()}  {challenger}")
+            try:
+                challenger = _against_kept(state, problem, challenger, seconds)
+                race, told = _final(state, problem, stock, challenger, seconds)
+            except CandidateRejected as error:
+                state.drop(problem, challenger, error)
+                continue
+            _keep(state, problem, challenger if told.outcome == "accept" else stock, race, told)
+
+
+def _against_kept(state: State, problem: Problem, challenger: str, seconds: float) -> str:
+    """The challenger, or the table's tile where the challenger does not beat it."""
+    standing = state.standings[problem]
+    kept = standing.kept
+    if kept is None or kept.tile in (challenger, standing.stock) or kept.tile not in standing.seconds:
+        return challenger
+    _, told = _final(state, problem, kept.tile, challenger, seconds)
+    return challenger if told.outcome == "accept" else kept.tile
+
+
+def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> tuple[Race, Decision]:
+    race = _race(state, "final", problem, stock, challenger, seconds, ROUNDS, state.seed)
+    told = decide(race)
+    if told.outcome == "undecided" and race.low > 1 + race.floor:
+        told = decide(race, _race(state, "confirm", problem, stock, challenger, seconds, ROUNDS, state.seed + 1))
+    return race, told
+
+
+def _race(
+    state: State, stage: str, problem: Problem, stock: str, challenger: str, seconds: float, rounds: int, seed: int
+) -> Race:
+    ids = state.ids(problem, [stock, challenger])
+    fresh = stage == "confirm"
+    race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, 30.0 + 10 * seconds, fresh)
+    state.notes.race(stage, race)
+    return race
+
+
+def _keep(state: State, problem: Problem, winner: str, race: Race | None, told: Decision) -> None:
+    standing, identity = state.standings[problem], state.notes.identity
+    won = race is not None and winner == race.challenger.tile
+    seconds = stock_seconds = standing.seconds[winner]
+    if race is not None:
+        stock_seconds = race.incumbent_seconds
+        seconds = race.challenger_seconds if won else stock_seconds
+    point = Point(
+        m=problem.m,
+        tile=winner,
+        stock=standing.stock or "",
+        seconds=seconds,
+        stock_seconds=stock_seconds,
+        ratio=race.ratio if race is not None and won else 1.0,
+        low=race.low if race is not None and won else 1.0,
+        high=race.high if race is not None and won else 1.0,
+        floor=race.floor if race is not None else 0.0,
+        outcome=told.outcome,
+        reason=told.reason,
+        validity=Validity(identity.driver, identity.compiler, state.proof(winner, problem).artefact, PROOF_VERSION),
+        measured=now(),
+        run=state.notes.journal.run,
+    )
+    challenger = race.challenger.tile if race is not None else winner
+    state.notes.decide(problem, standing.group.layout, challenger, point)
+    state.rows[problem] = _row(state, problem, point, race, told.reason)
+
+
+def _row(state: State, problem: Problem, point: Point, race: Race | None, reason: str) -> TuneRow:
+    standing = state.standings[problem]
+    return TuneRow(
+        problem=problem,
+        stock=standing.stock,
+        stock_seconds=point.stock_seconds if standing.stock else None,
+        stock_note=standing.stock_note,
+        tile=point.tile,
+        seconds=point.seconds,
+        ratio=point.ratio,
+        low=point.low,
+        high=point.high,
+        floor=point.floor,
+        decision=Decision(point.outcome, reason),
+        race=race,
+        reuse=standing.reuse,
+    )

@@ -1,0 +1,138 @@
+"""Exploring: which group next, prove its next tiles, screen them beside the best so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warptile.contracts import CandidateRejected, Problem
+from warptile.search import neighbours
+from warptile.tuning.conclude import OVERHEAD_S, reserve
+from warptile.tuning.order import Group, Offer, add_neighbours, next_offers
+from warptile.tuning.state import State, clamp
+
+BATCH = 3
+PATIENCE = 4
+FEWEST_BATCHES = 2
+GAIN = 0.98
+FIRST_BATCH_S = 10.0
+SCREEN_S = (0.5, 20.0)
+SCREEN_RUNS = 8
+
+
+def open_group(state: State, group: Group) -> None:
+    """Prove what a group starts from: stock tiles, the table's tiles, the best of earlier screenings."""
+    waiting = state.waiting(group)
+    for text in dict.fromkeys(group.stock[p] for p in waiting if p in group.stock):
+        group.taken.add(text)
+        members = [p for p in waiting if group.stock.get(p) == text]
+        if not state.prove(text, members):
+            for problem in members:
+                state.without_stock(problem, "it failed its proof")
+    for problem in waiting:
+        standing = state.standings[problem]
+        kept = standing.kept
+        if kept is not None and kept.tile != standing.stock:
+            group.taken.add(kept.tile)
+            if not state.prove(kept.tile, [problem], again=True):
+                state.distrust(problem, "is no longer right")
+        for text in [t for t in standing.seconds if t != standing.stock]:
+            if not state.prove(text, [problem]):
+                del standing.seconds[text]
+    _look_around(state, group, waiting)
+
+
+def next_group(state: State) -> Group | None:
+    """The group whose next batch promises most; None where time or candidates are used up.
+
+    Promise: the group's share of the time of one pass, over the batches it had; a group with fewer than two goes
+    first. A group is left after four batches in a row without a gain. The time of the final races is kept back, but
+    not from a group that has had no batch: its problems would have no row.
+    """
+    going = [g for g in state.groups if state.waiting(g) and set(g.offers) - g.taken and g.misses < PATIENCE]
+    unopened = [g for g in going if g.rounds == 0]
+    least = 2 * OVERHEAD_S * len(state.waiting())
+    needed = least if unopened else reserve(state) + state.budget.expect("batch", FIRST_BATCH_S)
+    if state.budget.left() < needed:
+        return None
+    fresh = [g for g in going if g.rounds < FEWEST_BATCHES]
+    return max(unopened or fresh or going, key=lambda g: _weight(state, g) / (1 + g.rounds), default=None)
+
+
+def _weight(state: State, group: Group) -> float:
+    bests = _bests(state, group)
+    return sum(group.counts[p] * (bests[p][1] if p in bests else p.flops / 1e9) for p in group.problems)
+
+
+def _bests(state: State, group: Group) -> dict[Problem, tuple[str, float]]:
+    return {p: best for p in state.waiting(group) if (best := state.standings[p].best) is not None}
+
+
+def explore(state: State, group: Group) -> None:
+    """One batch of a group: prove the next tiles, screen the right ones on every problem that waits."""
+    waiting = state.waiting(group)
+    short = state.budget.left() < reserve(state) + FIRST_BATCH_S * sum(g.rounds == 0 for g in state.groups)
+    offers = next_offers(group, 1 if short else BATCH, _bests(state, group), state.calibration)
+    with state.budget.step("batch"):
+        right = []
+        for offer in offers:
+            group.taken.add(offer.text)
+            members = [p for p in waiting if p in offer.prices]
+            if members and state.prove(offer.text, members):
+                right.append(offer)
+        gained = [problem for problem in waiting if _screen(state, problem, right)]
+    group.rounds += 1
+    group.misses = 0 if gained else group.misses + 1
+    _look_around(state, group, gained)
+
+
+def _look_around(state: State, group: Group, problems: Sequence[Problem]) -> None:
+    """Put the neighbours of the best tile of the heaviest of these problems on offer."""
+    heaviest = max(problems, key=lambda p: group.counts[p] * p.flops, default=None)
+    best = state.standings[heaviest].best if heaviest is not None else None
+    if heaviest is not None and best is not None and best[0] in group.offers:
+        add_neighbours(group, best[0], heaviest, state.limits, neighbours)
+
+
+def _screen(state: State, problem: Problem, offers: Sequence[Offer]) -> bool:
+    """Whether one of the offers beats the best so far by 2 %; stock and the table's tile are measured along once."""
+    standing = state.standings[problem]
+    before = standing.best
+    held = [before[0]] if before else []
+    also = [standing.stock, standing.kept.tile if standing.kept else None]
+    new = [*also, *(o.text for o in offers if problem in o.prices)]
+    arms = list(dict.fromkeys([*held, *(t for t in new if t is not None and t not in standing.seconds)]))
+    if all(text in standing.seconds for text in arms):
+        return False
+    _measure(state, problem, arms)
+    after = standing.best
+    if after is None:
+        return False
+    return before is None or after[1] < GAIN * standing.seconds.get(before[0], float("inf"))
+
+
+def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
+    """Screen arms on one problem; where the whole is lost, each alone, so that the one to blame is out."""
+    standing = state.standings[problem]
+    state.tell("race", f"{problem.text()}  {len(arms)} tiles")
+    seconds = clamp(SCREEN_RUNS * sum(state.guess(problem, arm) for arm in arms), SCREEN_S)
+    try:
+        screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, 30.0 + 5 * seconds)
+    except CandidateRejected as error:
+        if len(arms) == 1:
+            state.drop(problem, arms[0], error)
+        else:
+            for arm in arms:
+                _measure(state, problem, [arm])
+        return
+    state.notes.screening(problem, screening)
+    standing.group.taken.difference_update(arm.tile for arm in screening.unmeasured)
+    measured = {s.arm.tile: s.seconds for s in (*screening.survivors, *screening.dropped)}
+    shared = [t for t in measured if t in standing.seconds]
+    if shared:
+        scale = sum(measured[t] / standing.seconds[t] for t in shared) / len(shared)
+        standing.seconds = {t: s * scale for t, s in standing.seconds.items()}
+    standing.seconds.update(measured)
+    for text, took in measured.items():
+        price = state.notes.price(text, problem)
+        if price is not None:
+            state.calibration.add(text.split(":", 1)[0], price.seconds, took)

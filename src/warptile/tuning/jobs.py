@@ -1,0 +1,48 @@
+"""What a tune asks of a worker beyond the jobs of proof and race."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from warptile import kernels
+from warptile.contracts import Ceilings, Problem, Runtime, Verdict
+from warptile.proof.jobs import RealWeights, prove_job
+from warptile.tuning.stand import Proof
+
+
+def ceilings_job(runtime: Runtime) -> Ceilings:
+    """See `Runtime.ceilings`."""
+    return runtime.ceilings()
+
+
+def prove_all_job(
+    runtime: Runtime,
+    text: str,
+    problems: Sequence[tuple[Problem, RealWeights | None]],
+    level: str,
+    seed: int,
+    deadline: float,
+) -> Proof:
+    """Prove a tile on problems that share one binary, each beside its real weights; the first wrong verdict ends it.
+
+    Raises what `prove_job` raises.
+    """
+    verdicts = []
+    for problem, real in problems:
+        verdicts.append(prove_job(runtime, text, problem, level, seed, real, deadline))
+        if not verdicts[-1].right:
+            break
+    kernel, tile = kernels.parse_tile(text)
+    binary = runtime.compile(kernel.source(tile, problems[0][0], runtime.limits()))
+    return Proof(joined(verdicts), binary.key, binary.compile_seconds)
+
+
+def joined(verdicts: Sequence[Verdict]) -> Verdict:
+    """One verdict of several of the same binary: wrong where the last is, every shape, the worst errors."""
+    return dataclasses.replace(
+        verdicts[-1],
+        shapes=tuple(dict.fromkeys(shape for verdict in verdicts for shape in verdict.shapes)),
+        nmse=max(verdict.nmse for verdict in verdicts),
+        worst_ratio=max(verdict.worst_ratio for verdict in verdicts),
+    )

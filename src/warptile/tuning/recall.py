@@ -1,0 +1,96 @@
+"""What the journal already knows of this device, driver and compiler, so that a run repeats nothing it has measured."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from warptile.contracts import Identity, Problem, Race, Verdict
+from warptile.journal import Entry, from_json, to_json
+from warptile.tuning.result import bare
+from warptile.tuning.stand import Proof
+
+SourceOf = Callable[[str, Problem], str]
+
+
+class Recall:
+    """Verdicts, screenings, races and rejections of earlier runs with the same identity and proof version.
+
+    Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. used: how many
+    answers were given.
+    """
+
+    def __init__(self, entries: Iterable[Entry], identity: Identity, proof: int) -> None:
+        self._proofs: dict[str, dict[int, Proof]] = defaultdict(dict)
+        self._races: dict[tuple[str, Problem, str, str], Race] = {}
+        self._screenings: dict[Problem, list[dict[str, tuple[str, float]]]] = defaultdict(list)
+        self._rejections: dict[tuple[str, Problem], tuple[str, str]] = {}
+        self.used = 0
+        who = to_json(identity)
+        for entry in entries:
+            if entry.get("identity") == who:
+                try:
+                    self._take(entry, proof)
+                except (ValueError, KeyError, TypeError):
+                    continue
+
+    def _take(self, entry: Entry, proof: int) -> None:
+        if entry["kind"] == "verdict":
+            verdict = from_json(Verdict, entry["verdict"])
+            if verdict.version == proof:
+                found = Proof(verdict, entry["artefact"], float(entry["compile_seconds"]))
+                self._proofs[entry["source"]].update({int(k): found for k in entry["ks"]})
+        elif entry["kind"] == "race" and entry["stage"] == "screen":
+            measured = {
+                a["tile"]: (a["source"], float(a["seconds"])) for a in entry["arms"] if a["seconds"] is not None
+            }
+            self._screenings[bare(from_json(Problem, entry["problem"]))].append(measured)
+        elif entry["kind"] == "race":
+            race = from_json(Race, entry["race"])
+            first, second = entry["sources"]
+            self._races[entry["stage"], bare(race.challenger.problem), first, second] = race
+        elif entry["kind"] == "candidate":
+            problem = from_json(Problem, entry["problem"])
+            self._rejections[entry["source"], bare(problem)] = (entry["outcome"], entry["reason"])
+
+    def proof(self, source: str, ks: Iterable[int]) -> Proof | None:
+        """What the proof said of this source; None where it has not seen one of `ks` and found nothing wrong."""
+        known, wanted = self._proofs.get(source, {}), list(ks)
+        found = [known[k] for k in wanted if k in known]
+        wrong = [p for p in found if not p.verdict.right]
+        if wrong or (found and len(found) == len(wanted)):
+            self.used += 1
+            return (wrong or found)[0]
+        return None
+
+    def race(self, stage: str, problem: Problem, incumbent: str, challenger: str) -> Race | None:
+        """The last race of these two sources on this shape, in this order."""
+        found = self._races.get((stage, bare(problem), incumbent, challenger))
+        self.used += found is not None
+        return found
+
+    def rejection(self, source: str, problem: Problem) -> tuple[str, str] | None:
+        """(outcome, reason) of a candidate that was out, by the hash of its source."""
+        found = self._rejections.get((source, bare(problem)))
+        self.used += found is not None
+        return found
+
+    def screened(self, problem: Problem, source_of: SourceOf) -> dict[str, float]:
+        """Tiles whose source has not changed since, and their seconds on the last screening's scale.
+
+        A screening's tiles are comparable with each other only; two are joined through the tiles they share.
+        """
+        joined: dict[str, float] = {}
+        for screening in self._screenings.get(bare(problem), []):
+            current = {t: s for t, (source, s) in screening.items() if _same(source_of, t, problem, source)}
+            shared = [t for t in current if t in joined]
+            if shared:
+                scale = sum(current[t] / joined[t] for t in shared) / len(shared)
+                joined = {t: s * scale for t, s in joined.items()}
+            joined.update(current)
+        self.used += len(joined)
+        return joined
+
+
+def _same(source_of: SourceOf, tile: str, problem: Problem, source: str) -> bool:
+    return source_of(tile, problem) == source

@@ -1,0 +1,175 @@
+"""The state of one tune: what is known of each problem, and the steps exploring and concluding share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warptile.contracts import CandidateRejected, Limits, Problem
+from warptile.proof.version import PROOF_VERSION
+from warptile.tables import Point
+from warptile.tuning.budget import Budget
+from warptile.tuning.notes import Notes
+from warptile.tuning.order import Calibration, Group, Offer
+from warptile.tuning.result import Event, Progress, Reuse, TuneRow
+from warptile.tuning.stand import Proof, Stand
+
+PROVE_DEADLINE_S = 90.0
+
+
+@dataclass
+class Standing:
+    """What is known of one problem so far.
+
+    stock: the static table's tile, None where there is none or it was rejected (stock_note says why). seconds: of
+    screened tiles, on one scale. kept: the table's point for exactly this m; stale: why it does not hold, "" where it
+    does.
+    """
+
+    group: Group
+    stock: str | None
+    stock_note: str
+    seconds: dict[str, float]
+    kept: Point | None = None
+    stale: str = ""
+    reuse: Reuse = "new"
+
+    @property
+    def best(self) -> tuple[str, float] | None:
+        """The fastest screened tile and its seconds."""
+        return min(self.seconds.items(), key=lambda each: (each[1], each[0]), default=None)
+
+
+class State:
+    """One tune on one stand. rows: problems concluded; said: what a person should know of the way, one line each.
+
+    Every result is written to `notes` before the next step begins.
+    """
+
+    def __init__(
+        self,
+        stand: Stand,
+        notes: Notes,
+        groups: Sequence[Group],
+        limits: Limits,
+        budget: Budget,
+        progress: Progress | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.stand, self.notes, self.groups, self.limits = stand, notes, groups, limits
+        self.budget, self.seed = budget, seed
+        self.rows: dict[Problem, TuneRow] = {}
+        self.said: list[str] = []
+        self.calibration = Calibration()
+        self._progress = progress
+        self._proved: dict[str, Proof] = {}
+        self.standings = {p: self._standing(group, p) for group in groups for p in group.problems}
+        for group in groups:
+            group.taken.update(t for t, offer in group.offers.items() if self._screened_everywhere(offer))
+
+    def _standing(self, group: Group, problem: Problem) -> Standing:
+        stock = group.stock.get(problem)
+        note = "" if stock else "no static table has a tile for it"
+        standing = Standing(group, stock, note, self.notes.recall.screened(problem, self.notes.source_of))
+        if standing.seconds:
+            standing.reuse = "resumed"
+        served = self.notes.table.lookup(problem, group.layout, PROOF_VERSION)
+        if served is not None and served.point.m == problem.m:
+            standing.kept, standing.stale = served.point, served.why
+        return standing
+
+    def _screened_everywhere(self, offer: Offer) -> bool:
+        return all(offer.text in self.standings[problem].seconds for problem in offer.prices)
+
+    def settled(self) -> list[Problem]:
+        """Problems for which the table holds a valid winner."""
+        return [p for p, s in self.standings.items() if s.kept is not None and not s.stale]
+
+    def waiting(self, group: Group | None = None) -> list[Problem]:
+        """Problems without a row, of one group or of all."""
+        problems = self.standings if group is None else group.problems
+        return [p for p in problems if p not in self.rows]
+
+    def tell(self, stage: str, text: str) -> None:
+        """Report a step to whoever watches."""
+        if self._progress is not None:
+            best = {
+                p.text(): (s.best[1], s.seconds.get(s.stock or "", 0.0)) for p, s in self.standings.items() if s.best
+            }
+            self._progress(Event(stage, text, self.budget.spent(), self.budget.left(), self.notes.tried, best))
+
+    def prove(self, text: str, problems: Sequence[Problem], again: bool = False) -> bool:
+        """Whether a tile is right on these problems; again: asked anew even where the journal knows.
+
+        Problems whose sources are equal share one proof. Rejections are recorded.
+        """
+        by_source: dict[str, list[Problem]] = {}
+        for problem in problems:
+            by_source.setdefault(self.notes.source_of(text, problem), []).append(problem)
+        return "" not in by_source and all(
+            self._prove(text, source, members, again) for source, members in by_source.items()
+        )
+
+    def _prove(self, text: str, source: str, problems: list[Problem], again: bool) -> bool:
+        ks = sorted({p.k for p in problems})
+        known = None if again else self.notes.recall.proof(source, ks)
+        if known is None:
+            if not again and any(self.notes.recall.rejection(source, p) for p in problems):
+                return False
+            self.tell("prove", f"{problems[0].format}  {text}")
+            one_a_k = [next(p for p in problems if p.k == k) for k in ks]
+            try:
+                known = self.stand.prove(text, one_a_k, self.seed, PROVE_DEADLINE_S)
+            except CandidateRejected as error:
+                for problem in problems:
+                    self.notes.reject(text, problem, error.outcome, str(error))
+                return False
+            self.notes.proof(text, problems[0], ks, known)
+        self._proved[source] = known
+        return known.verdict.right
+
+    def proof(self, text: str, problem: Problem) -> Proof:
+        """What was proved of a tile on a problem in this run. Raises KeyError where nothing was."""
+        return self._proved[self.notes.source_of(text, problem)]
+
+    def ids(self, problem: Problem, tiles: Sequence[str]) -> dict[str, int]:
+        """Ids of the proved binaries by tile text."""
+        return {text: self.proof(text, problem).verdict.binary for text in tiles}
+
+    def guess(self, problem: Problem, text: str) -> float:
+        """Seconds a tile may take: screened, or its price on the device's scale; 0 where it has none."""
+        standing = self.standings[problem]
+        if text in standing.seconds:
+            return standing.seconds[text]
+        price = self.notes.price(text, problem)
+        return self.calibration.factor(text.split(":", 1)[0]) * price.seconds if price is not None else 0.0
+
+    def drop(self, problem: Problem, text: str, error: CandidateRejected) -> None:
+        """A proved tile failed while it was timed."""
+        standing = self.standings[problem]
+        self.notes.reject(text, problem, error.outcome, str(error))
+        standing.seconds.pop(text, None)
+        if text == standing.stock:
+            self.without_stock(problem, str(error))
+
+    def without_stock(self, problem: Problem, reason: str) -> None:
+        """The stock tile is out: the fastest right tile stands in for it, and a person is told."""
+        standing = self.standings[problem]
+        self.said.append(f"{problem.text()}: stock tile {standing.stock} was rejected: {reason}")
+        standing.stock_note = f"{standing.stock} was rejected"
+        standing.seconds.pop(standing.stock or "", None)
+        standing.stock = None
+
+    def distrust(self, problem: Problem, reason: str) -> None:
+        """Forget what table and journal said of a problem's speeds: the device shows others now."""
+        standing = self.standings[problem]
+        kept = standing.kept.tile if standing.kept else ""
+        self.said.append(f"{problem.text()}: the table's {kept} {reason}; it is searched anew")
+        standing.kept, standing.reuse = None, "new"
+        standing.seconds.clear()
+        standing.group.taken.difference_update(t for t, o in standing.group.offers.items() if problem in o.prices)
+
+
+def clamp(value: float, bounds: tuple[float, float]) -> float:
+    """The value, or the bound it passes."""
+    return min(bounds[1], max(bounds[0], value))

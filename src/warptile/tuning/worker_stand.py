@@ -1,0 +1,113 @@
+"""The stand that tunes run on: a device in its worker process, with a model's own weights where there is a model."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from warptile.contracts import Ceilings, Identity, Limits, Problem, Race, Workload
+from warptile.places import Places
+from warptile.proof.jobs import RealWeights
+from warptile.race import Screening
+from warptile.race.jobs import BenchWeights, race_job, screen_job
+from warptile.runtimes.worker import Worker
+from warptile.tuning.jobs import ceilings_job, prove_all_job
+from warptile.tuning.stand import Proof
+
+T = TypeVar("T")
+RESIDENT_BYTES = 300 << 20
+COPIES_BYTES = 128 << 20
+
+
+class WorkerStand:
+    """`Stand` on the device a text names; the worker starts with the first step and anew after a fault.
+
+    workload: its tensors, where it is a model's, are proved on beside drawn weights and raced with; otherwise all
+    weights are drawn. A worker that holds more than 300 MB and three times the largest weight between two steps is
+    replaced, since drivers keep what they compiled (lavapipe's code for a large register tile takes 30 MB).
+    Raises UnusableInput, at any step, where the device cannot be opened or another process holds it.
+    """
+
+    def __init__(self, device: str, places: Places, workload: Workload | None = None) -> None:
+        self._worker = Worker(device, places)
+        rows = workload.rows if workload is not None else ()
+        self._largest = max((row.nbytes // max(1, row.times) for row in rows), default=0)
+        self._path = workload.source if workload is not None else ""
+        is_model = workload is not None and not self._path.endswith(".toml") and Path(self._path).is_file()
+        self._tensors = {
+            (row.format, row.n, row.k): row.tensors[0]
+            for row in (rows if is_model else ())
+            if row.tensors and row.role != "experts"
+        }
+
+    def describe(self) -> tuple[Limits, Identity]:
+        """See `Stand`."""
+        return self._worker.limits(), self._worker.identity()
+
+    def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick") -> Proof:
+        """See `Stand`; level: "quick" or "full"."""
+        wanted = [(problem, self._real(problem)) for problem in problems]
+        return self._run(prove_all_job, tile, wanted, level, seed, deadline, deadline=deadline)
+
+    def screen(
+        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+    ) -> Screening:
+        """See `Stand`."""
+        return self._run(
+            screen_job, problem, dict(proved), self._weights(problem, seed), seconds, seed, deadline=deadline
+        )
+
+    def race(
+        self,
+        problem: Problem,
+        incumbent: str,
+        challenger: str,
+        proved: Mapping[str, int],
+        seconds: float,
+        rounds: int,
+        seed: int,
+        deadline: float,
+        fresh: bool = False,
+    ) -> Race:
+        """See `Stand`."""
+        weights = self._weights(problem, seed)
+        arguments = (problem, incumbent, [challenger], dict(proved), weights, seconds, seed, fresh, rounds)
+        return self._run(race_job, *arguments, deadline=deadline)[0]
+
+    def ceilings(self) -> Ceilings:
+        """What the device reaches at most, measured on the first call."""
+        return self._run(ceilings_job, deadline=120.0)
+
+    def close(self) -> None:
+        """See `Stand`."""
+        self._worker.close()
+
+    def _tensor(self, problem: Problem) -> str:
+        return self._tensors.get((problem.format, problem.n, problem.k), "") if problem.experts == 1 else ""
+
+    def _real(self, problem: Problem) -> RealWeights | None:
+        tensor = self._tensor(problem)
+        return RealWeights(self._path, tensor) if tensor else None
+
+    def _weights(self, problem: Problem, seed: int) -> BenchWeights:
+        tensor = self._tensor(problem)
+        copies = max(COPIES_BYTES, 2 * self._largest)
+        if tensor:
+            return BenchWeights(path=self._path, tensor=tensor, copies_bytes=copies)
+        return BenchWeights(seed=seed, copies_bytes=copies)
+
+    def _run(self, job: Callable[..., T], *arguments: Any, deadline: float) -> T:
+        if _resident(self._worker.pid) > RESIDENT_BYTES + 3 * self._largest:
+            self._worker.close()
+        return self._worker.run(job, *arguments, deadline=deadline)
+
+
+def _resident(pid: int | None) -> int:
+    """Bytes of memory a process has for itself; 0 where the system does not tell."""
+    try:
+        resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * resource.getpagesize()
