@@ -19,6 +19,7 @@ from warptile.contracts import (
     Race,
     Source,
     Tile,
+    Timeout,
     Verdict,
     Workload,
     WorkloadRow,
@@ -104,7 +105,9 @@ def true_seconds(tile: str, problem: Problem) -> float:
 class FakeStand:
     """Steps that take `step_seconds` of `now` each. faults: what a tile's proof raises; wrong: tiles that fail it.
 
-    interrupt_at: the step that Ctrl-C interrupts. build: part of every artefact. log: (step, tile or problem) in order.
+    interrupt_at: the step that Ctrl-C interrupts. build: part of every artefact.
+    proof_seconds: what a tile's proof takes; round_seconds: what a round of a race takes.
+    unlucky: the tile that its first screening measures 1.24 times too slow. log: (step, tile or problem) in order.
     """
 
     limits: Limits = LIMITS
@@ -118,6 +121,9 @@ class FakeStand:
     wrong: frozenset[str] = frozenset()
     interrupt_at: int | None = None
     build: str = "1"
+    proof_seconds: Mapping[str, float] = field(default_factory=dict)
+    round_seconds: float = 0.0
+    unlucky: str = ""
     log: list[tuple[str, str]] = field(default_factory=list)
 
     def clock(self) -> float:
@@ -134,6 +140,8 @@ class FakeStand:
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         self._step("prove", tile)
+        if self.proof_seconds.get(tile, 0.0) > deadline:
+            raise Timeout(f"took longer than {deadline:g} s")
         if tile in self.faults:
             raise self.faults[tile]
         right = tile not in self.wrong
@@ -150,7 +158,11 @@ class FakeStand:
         for tile in proved:
             if tile in self.race_faults:
                 raise self.race_faults[tile]
-        arms = [Screened(Arm(t, problem), self.seconds(t, problem), 3) for t in proved]
+        first = not any(what == f"unlucky on {problem.text()}" for _, what in self.log)
+        if self.unlucky in proved and first:
+            self.log.append(("", f"unlucky on {problem.text()}"))
+        factor = {self.unlucky: 1.24} if first else {}
+        arms = [Screened(Arm(t, problem), self.seconds(t, problem) * factor.get(t, 1.0), 3) for t in proved]
         arms.sort(key=lambda s: s.seconds)
         return Screening(tuple(arms[:4]), tuple(arms[4:]), ())
 
@@ -171,6 +183,8 @@ class FakeStand:
         if challenger in self.race_faults:
             raise self.race_faults[challenger]
         wobble = random.Random(f"{seed} {challenger}")
+        if self.round_seconds:
+            rounds = min(rounds, int(seconds / self.round_seconds))
         slow, fast = self.seconds(incumbent, problem), self.seconds(challenger, problem)
         ratio = slow / fast * (1 + self.noise * wobble.uniform(-0.5, 0.5))
         return Race(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes_loop import IDENTITY, WORKLOAD, FakeKernel, FakeStand, FakeTile, budget, places
 from warptile.contracts import CompileFailed, DeviceLost, OutOfMemory, Timeout, Workload, WorkloadRow
-from warptile.journal import Journal
+from warptile.journal import Journal, entries
 from warptile.tables import Table, rebuild_from
 from warptile.tune import tune_on
 from warptile.tuning.result import Event, Interrupted, TuneResult
@@ -98,11 +98,11 @@ def test_faults_of_candidates_are_recorded_and_the_run_goes_on(tmp_path: Path) -
     bad = {*faults, FakeTile(16, 8).text()}
     assert all(row.tile not in bad for row in result.rows)
     assert all(row.ratio > 1 for row in result.rows)
-    entries = list(Journal(tmp_path / "state" / "journal").entries())
-    outcomes = {e["tile"]: e["outcome"] for e in entries if e["kind"] == "candidate"}
+    lines = list(Journal(tmp_path / "state" / "journal").entries())
+    outcomes = {e["tile"]: e["outcome"] for e in lines if e["kind"] == "candidate"}
     assert outcomes.items() <= {t: e.outcome for t, e in faults.items()}.items()
     assert outcomes
-    wrong = {e["tile"] for e in entries if e["kind"] == "verdict" and not e["verdict"]["right"]}
+    wrong = {e["tile"] for e in lines if e["kind"] == "verdict" and not e["verdict"]["right"]}
     assert wrong <= {FakeTile(16, 8).text()}
     assert result.rejected >= len(outcomes) + len(wrong)
 
@@ -186,6 +186,56 @@ def test_another_compiled_input_is_measured_again(tmp_path: Path) -> None:
     result = run(rebuilt, tmp_path, kernel=FakeKernel(version="2"))
     assert any("another binary" in note for note in result.notes)
     assert all(row.tile not in (BEST, STOCK) for row in result.rows)
+
+
+def test_a_finished_race_of_a_killed_run_is_not_repeated(tmp_path: Path) -> None:
+    whole = FakeStand()
+    run(whole, tmp_path / "whole")
+    first_race = [step for step, _ in whole.log].index("race")
+    stopped = FakeStand(interrupt_at=first_race + 1)
+    with pytest.raises(Interrupted):
+        run(stopped, tmp_path)
+    (raced,) = [what for step, what in stopped.log if step == "race"]
+    resumed = FakeStand()
+    run(resumed, tmp_path)
+    assert [what for step, what in resumed.log if step == "race"].count(raced) == 1  # the confirmation alone
+
+
+def test_forgetting_a_winner_forgets_its_timings_but_not_its_proofs(tmp_path: Path) -> None:
+    run(FakeStand(), tmp_path)
+    table = Table.load(tmp_path / "state" / "tables", IDENTITY)
+    for row in table.rows():
+        table.forget(row.key)
+        Journal(tmp_path / "state" / "journal").append(entries.table(IDENTITY, "forget", row.key))
+    table.save()
+    again = FakeStand(factor={BEST: 3.0})
+    result = run(again, tmp_path)
+    assert all(row.tile not in (BEST, STOCK) for row in result.rows)
+    assert not any(step == "prove" for step, _ in again.log)
+
+
+def test_what_a_short_budget_timed_out_a_longer_one_tries_again(tmp_path: Path) -> None:
+    slow = {BEST: 60.0}
+    first = run(FakeStand(proof_seconds=slow), tmp_path, seconds=50)
+    assert all(row.tile != BEST for row in first.rows)
+    second = FakeStand(proof_seconds=slow)
+    result = run(second, tmp_path, seconds=300, explore=True)
+    assert ("prove", BEST) in second.log
+    assert all(row.tile == BEST for row in result.rows)
+
+
+def test_a_race_cut_short_by_the_budget_is_raced_by_the_next_run(tmp_path: Path) -> None:
+    hurried = run(FakeStand(round_seconds=10.0), tmp_path)
+    assert {row.decision.outcome for row in hurried.rows} == {"undecided"}
+    assert all(row.tile == STOCK and row.seconds == row.stock_seconds > 0 for row in hurried.rows)
+    assert "resumes" in hurried.hints[0]
+    result = run(FakeStand(), tmp_path)
+    assert {(row.tile, row.decision.outcome, row.reuse) for row in result.rows} == {(BEST, "accept", "resumed")}
+
+
+def test_the_best_of_all_screenings_are_compared_once_more(tmp_path: Path) -> None:
+    result = run(FakeStand(unlucky=BEST), tmp_path)
+    assert all(row.tile == BEST for row in result.rows)
 
 
 def test_explore_searches_on_from_the_winners(tmp_path: Path) -> None:

@@ -121,12 +121,13 @@ def test_a_device_another_tune_holds_is_refused_by_its_process(line: Line) -> No
     try:
         process.stderr.readline()
         assert "is in use by process" in line("tune", str(line.shapes), *line.folders, code=2)[1]
+        assert line("table", "show", *line.folders)[0]
     finally:
         process.kill()
         process.wait()
-    # The lock ends with the worker, which ends with its killed parent.
-    time.sleep(1)
-    assert line("table", "show", *line.folders)[0]
+    # The lock ends with the worker, which ends once its killed parent's pipe closes.
+    time.sleep(2)
+    assert line("table", "verify", *line.folders)
 
 
 def test_devices_and_check(line: Line, software_device: str) -> None:

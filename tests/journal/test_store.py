@@ -35,14 +35,20 @@ def a_race() -> Race:
     )
 
 
-def test_entries_come_back_in_order_across_runs(tmp_path: Path) -> None:
-    first, second = Journal(tmp_path), Journal(tmp_path)
-    first.run, second.run = "20260101T000000Z-00000000", "20260101T000001Z-00000000"
-    second.append(entries.run("start", IDENTITY))
-    first.append(entries.decision(IDENTITY, PROBLEM, "vulkan.a:n=1", "vulkan.b:n=2", Decision("accept", "faster")))
-    first.append(entries.race(IDENTITY, "final", a_race(), ("aa", "bb")))
-    kinds = [e["kind"] for e in Journal(tmp_path).entries()]
-    assert kinds == ["decision", "race", "run"]
+def test_overlapping_runs_are_merged_by_time(tmp_path: Path) -> None:
+    long, short = Journal(tmp_path), Journal(tmp_path)
+    assert long.run < short.run
+    long.append(entries.run("start", IDENTITY))
+    short.append(entries.table(IDENTITY, "forget", {}))
+    long.append(entries.decision(IDENTITY, PROBLEM, "vulkan.a:n=1", "vulkan.b:n=2", Decision("accept", "faster")))
+    assert [e["kind"] for e in Journal(tmp_path).entries()] == ["run", "table", "decision"]
+
+
+def test_a_clock_set_back_does_not_reorder_a_run(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    for event, time in (("start", "2026-01-02"), ("end", "2026-01-01")):
+        journal.append({**entries.run(event, IDENTITY), "time": time})
+    assert [e["event"] for e in Journal(tmp_path).entries()] == ["start", "end"]
 
 
 def test_a_race_comes_back_with_every_sample(tmp_path: Path) -> None:

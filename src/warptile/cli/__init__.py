@@ -42,7 +42,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(None if arguments is None else list(arguments), prog_name="warptile", standalone_mode=False)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _stopped()
     except BrokenPipeError:
         # The reader of stdout is gone; the interpreter's own flush at exit must not complain about it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,12 +51,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(error))
     except Exception as error:
         if type(error).__name__ == "Abort":
-            return INTERRUPTED
+            return _stopped()
         message = getattr(error, "format_message", None)
         if message is None:
             raise
         return _refuse(f"{message()} (warptile --help lists what there is)")
     return code if isinstance(code, int) else 0
+
+
+def _stopped() -> int:
+    print("warptile: stopped", file=sys.stderr)
+    return INTERRUPTED
 
 
 def _refuse(line: str) -> int:

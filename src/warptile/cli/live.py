@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -28,7 +29,7 @@ class Display:
 
     def __init__(self, console: Console, source: str, device: str, budget: float) -> None:
         self._console = console
-        self._title = f"warptile tune  {source}  on {device}"
+        self._title = f"warptile tune {Path(source).name} on {device}"
         self._budget = budget
         self._event: Event | None = None
         self._start = time.monotonic()
@@ -58,7 +59,7 @@ class Display:
         bar = Table.grid(padding=(0, 1))
         bar.add_row(
             ProgressBar(total=self._budget, completed=min(spent, self._budget), width=40),
-            Text(f"{show.clock(spent)} of {show.clock(self._budget)}, {self._event.tried} tiles proved"),
+            Text(f"{show.clock(max(0.0, self._budget - spent))} left at most, {self._event.tried} tiles proved"),
         )
         return Group(head, bar, Text(_doing(self._event), overflow="ellipsis", no_wrap=True), _best(self._event))
 

@@ -10,9 +10,11 @@ from rich.text import Text
 
 from warptile.cli import options, show
 from warptile.cli.tune_view import grid
-from warptile.contracts import CandidateRejected, UnusableInput
+from warptile.contracts import CandidateRejected, Identity, UnusableInput
 from warptile.journal import Journal, entries
+from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
+from warptile.runtimes import open_device
 from warptile.tables import Key, Point, Table, rebuild_from
 from warptile.tuning.worker_stand import WorkerStand
 
@@ -25,6 +27,15 @@ def _group() -> None:
     """What is served on a device."""
 
 
+def identity_of(device: str, places: Places) -> Identity:
+    """Identity of a device, which need not be free: a tune may be at work on it."""
+    runtime = open_device(device, places)
+    try:
+        return runtime.identity()
+    finally:
+        runtime.close()
+
+
 @app.command("show")
 def show_table(
     device: options.Device = options.FIRST_DEVICE,
@@ -34,8 +45,7 @@ def show_table(
 ) -> None:
     """Show the winners measured on this device."""
     kept = options.places(state, cache).ready()
-    with contextlib.closing(WorkerStand(device, kept)) as stand:
-        table = Table.load(kept.state / "tables", stand.describe()[1])
+    table = Table.load(kept.state / "tables", identity_of(device, kept))
     if json:
         show.print_json({"path": str(table.path), **table.to_json()})
         return
@@ -108,8 +118,7 @@ def forget(
 ) -> None:
     """Drop winners of this device from the table. The journal keeps what was measured, and that they were dropped."""
     kept = options.places(state, cache).ready()
-    with contextlib.closing(WorkerStand(device, kept)) as stand:
-        identity = stand.describe()[1]
+    identity = identity_of(device, kept)
     table, journal = Table.load(kept.state / "tables", identity), Journal(kept.state / "journal")
     keys = list(dict.fromkeys(row.key for row in table.rows()))
     chosen = [key for key in keys if format in (None, key.format) and n in (None, key.n) and k in (None, key.k)]
@@ -132,8 +141,7 @@ def rebuild(
 ) -> None:
     """Make the table of this device anew from the journal. A file that stands in its place must be moved away first."""
     kept = options.places(state, cache).ready()
-    with contextlib.closing(WorkerStand(device, kept)) as stand:
-        identity = stand.describe()[1]
+    identity = identity_of(device, kept)
     table = rebuild_from(Journal(kept.state / "journal"), kept.state / "tables", identity)
     if table.path.exists():
         raise UnusableInput(f"table {table.path} exists: move it away, then rebuild")

@@ -13,6 +13,9 @@ from warptile.tuning.result import ModelSum, TuneResult, TuneRow
 LINES = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 
 
+NO_FLOOR = 100.0
+
+
 def grid() -> Table:
     """An empty table in the command line's style."""
     return Table(box=LINES, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
@@ -61,7 +64,7 @@ def _add(table: Table, row: TuneRow) -> None:
         show.text(show.matmul(problem)),
         show.text(stock, "dim"),
         Text(show.duration(row.stock_seconds), style="dim"),
-        Text(f"{row.ratio:.2f}x", style="green") if row.stock and not stays else Text("stock stays" if stays else ""),
+        Text(f"{row.ratio:.2f}x", style="green") if row.stock and not stays else Text(_stays(row) if stays else ""),
         Text(f"{row.share:.0%}"),
     )
     table.add_row(
@@ -71,6 +74,10 @@ def _add(table: Table, row: TuneRow) -> None:
         Text("" if stays or not row.stock else f"[{row.low:.2f}, {row.high:.2f}]", style="green"),
         "",
     )
+
+
+def _stays(row: TuneRow) -> str:
+    return "undecided" if row.decision.outcome == "undecided" else "stock stays"
 
 
 def _sum(each: ModelSum) -> Text:
@@ -94,7 +101,8 @@ def _notes(result: TuneResult) -> list[Text]:
     lines += [Text(note, style="yellow") for note in result.notes]
     raced = [row for row in result.rows if row.race is not None]
     if raced:
-        low, high = min(row.floor for row in raced), max(row.floor for row in raced)
+        floors = [row.floor for row in raced if row.floor < NO_FLOOR] or [0.0]
+        low, high = min(floors), max(floors)
         lines.append(Text(f"A/A floor of these races: {1 + low:.3f} to {1 + high:.3f}", style="dim"))
     again = [row.race.ratio for row in raced if row.reuse == "rechecked" and row.race is not None]
     if again:

@@ -35,8 +35,12 @@ def candidate(
     reason: str,
     source: str = "",
     predicted: Price | None = None,
+    deadline: float | None = None,
 ) -> Entry:
-    """A candidate that is out before a race: `outcome` is the error's word, `reason` its line."""
+    """A candidate that is out before a race: `outcome` is the error's word, `reason` its line.
+
+    deadline: seconds the step was given.
+    """
     return {
         "kind": "candidate",
         "identity": identity,
@@ -46,6 +50,7 @@ def candidate(
         "reason": reason,
         "source": source,
         "predicted": predicted,
+        "deadline": deadline,
     }
 
 

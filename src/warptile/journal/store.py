@@ -7,6 +7,7 @@ over it, and since every run opens a file of its own, nothing is ever written af
 from __future__ import annotations
 
 import contextlib
+import heapq
 import json
 import os
 import secrets
@@ -69,7 +70,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+        self.run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(4)}"
         self._descriptor: int | None = None
 
     @property
@@ -85,7 +86,7 @@ class Journal:
         """
         if entry.get("kind") not in KINDS:
             raise ValueError(f"a journal entry's kind is one of {', '.join(KINDS)}, not {entry.get('kind')!r}")
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        time = datetime.now(UTC).isoformat(timespec="microseconds")
         whole: Entry = {"schema": SCHEMA, "time": time, "run": self.run, **to_json(entry)}
         data = (json.dumps(whole, allow_nan=False, ensure_ascii=False) + "\n").encode()
         try:
@@ -126,17 +127,16 @@ class Journal:
     def read(self) -> Reading:
         """Every readable entry and a warning for each line that is not one.
 
+        Runs that overlap are merged by time; a run's own lines keep their order, whatever its clock did.
         Raises UnusableInput, naming file and line, for a line of a newer schema or a file that cannot be opened.
         """
-        entries: list[Entry] = []
+        runs: list[list[Entry]] = []
         warnings: list[JournalWarning] = []
         for file in self.files():
-            for found in read_lines(file):
-                if isinstance(found, JournalWarning):
-                    warnings.append(found)
-                else:
-                    entries.append(found.entry)
-        return Reading(tuple(entries), tuple(warnings))
+            found = list(read_lines(file))
+            warnings += [line for line in found if isinstance(line, JournalWarning)]
+            runs.append([line.entry for line in found if isinstance(line, Line)])
+        return Reading(tuple(heapq.merge(*runs, key=lambda entry: str(entry.get("time", "")))), tuple(warnings))
 
 
 def read_lines(file: Path, offset: int = 0, number: int = 0) -> Iterator[Line | JournalWarning]:

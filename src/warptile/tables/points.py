@@ -65,7 +65,7 @@ class Point:
 
     tile: its text form; stock: the tile it was raced against; seconds, stock_seconds: medians of that race.
     ratio: stock seconds / winner's seconds, paired, with the interval [low, high]; floor: the A/A half-width.
-    outcome, reason: the decision. measured: UTC time; run: the journal's run that measured it.
+    rounds: how many it had. outcome, reason: the decision. measured: UTC time; run: the journal's run that measured it.
     """
 
     m: int
@@ -80,6 +80,7 @@ class Point:
     outcome: str
     reason: str
     validity: Validity
+    rounds: int = 0
     measured: str = ""
     run: str = ""
 

@@ -8,11 +8,12 @@ from warptile.race import decide
 from warptile.tables import Point, Validity
 from warptile.tuning.notes import now
 from warptile.tuning.result import TuneRow
-from warptile.tuning.state import State, clamp
+from warptile.tuning.state import LEAST_STEP_S, State, clamp
 
 RACE_S = (0.5, 20.0)
 ROUNDS = 40
-ENOUGH_ROUNDS = 24
+CLEAR_ROUNDS = 12
+CLEAR_RATIO = 2.0
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
 
@@ -29,7 +30,7 @@ def recheck(state: State, problem: Problem) -> None:
         return
     state.tell("recheck", f"{problem.text()}  {kept.tile}")
     if not state.prove(kept.tile, [problem], again=True):
-        state.distrust(problem, "is no longer right")
+        state.distrust(problem, f"is no longer right ({state.why_not})")
         return
     if state.proof(kept.tile, problem).artefact != kept.validity.artefact:
         state.distrust(problem, "was measured as another binary")
@@ -57,41 +58,69 @@ def reserve(state: State) -> float:
 
 
 def _final_seconds(state: State, problem: Problem) -> float:
-    """Seconds for 24 rounds and a warm-up of a race of the best other tile against the stock, which runs twice."""
+    """Seconds for the rounds and a warm-up of a race of the best other tile against the stock, which runs twice."""
+    stock, best = _screened(state, problem)
+    return clamp(1.25 * _rounds(state, problem) * (2 * stock + best), RACE_S)
+
+
+def _rounds(state: State, problem: Problem) -> int:
+    """How many rounds a final race has, fixed before it: 12 where the screening showed twice the speed, else 40."""
+    stock, best = _screened(state, problem)
+    return CLEAR_ROUNDS if stock > CLEAR_RATIO * best else ROUNDS
+
+
+def _screened(state: State, problem: Problem) -> tuple[float, float]:
+    """Screened seconds of the stock tile and of the best other one; 0 where there is none."""
     standing = state.standings[problem]
     best = min((s for t, s in standing.seconds.items() if t != standing.stock), default=0.0)
-    stock = standing.seconds.get(standing.stock, best) if standing.stock else 0.0
-    return clamp(1.25 * ENOUGH_ROUNDS * (2 * stock + best), RACE_S)
+    return (standing.seconds.get(standing.stock, best) if standing.stock else 0.0), best
 
 
 def conclude(state: State, problem: Problem) -> None:
     """Race the best tile against the incumbent and keep the winner; a problem of which nothing was measured waits on.
 
     The incumbent is the table's tile where it holds one that is still right, else the stock; a tile that replaces the
-    table's must also beat that one. Where no stock tile is right, the fastest tile screened is kept.
+    table's must also beat that one. Where no stock tile is right, the fastest tile screened is kept. Where the budget
+    has ended, the stock stays, undecided, and the next run races.
     """
     standing = state.standings[problem]
-    while problem not in state.rows and standing.best is not None:
-        stock = standing.stock
-        others = {t: s for t, s in standing.seconds.items() if t != stock}
-        challenger = min(others, key=lambda t: (others[t], t)) if others else None
-        if stock is None:
+    challenger = _challenger(state, problem)
+    if standing.stock is None:
+        if standing.best is not None:
             told = Decision("accept", f"the fastest right tile screened; {standing.stock_note}")
             _keep(state, problem, standing.best[0], None, told)
-        elif challenger is None:
-            told = Decision("reject", "no other tile was right and fast enough to race")
-            _keep(state, problem, stock, None, told)
-        else:
-            seconds = min(_final_seconds(state, problem), state.budget.left() / (2.2 * len(state.waiting())))
-            seconds = max(RACE_S[0], seconds)
-            state.tell("decide", f"{problem.text()}  {challenger}")
-            try:
-                challenger = _against_kept(state, problem, challenger, seconds)
-                race, told = _final(state, problem, stock, challenger, seconds)
-            except CandidateRejected as error:
-                state.drop(problem, challenger, error)
-                continue
-            _keep(state, problem, challenger if told.outcome == "accept" else stock, race, told)
+    elif challenger is None or state.budget.left() < LEAST_STEP_S:
+        if standing.stock in standing.seconds:
+            _keep(state, problem, standing.stock, None, _no_race(state, problem))
+    else:
+        seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _final_seconds(state, problem)))
+        state.tell("decide", f"{problem.text()}  {challenger}")
+        try:
+            challenger = _against_kept(state, problem, challenger, seconds)
+            race, told = _final(state, problem, standing.stock, challenger, seconds)
+        except CandidateRejected as error:
+            state.drop(problem, challenger, error, _deadline(seconds))
+            conclude(state, problem)
+            return
+        winner = challenger if told.outcome == "accept" else standing.stock
+        if race.rounds or winner in standing.seconds:
+            _keep(state, problem, winner, race, told)
+
+
+def _challenger(state: State, problem: Problem) -> str | None:
+    """The fastest screened tile that is not the stock."""
+    standing = state.standings[problem]
+    others = {t: s for t, s in standing.seconds.items() if t != standing.stock}
+    return min(others, key=lambda t: (others[t], t), default=None)
+
+
+def _no_race(state: State, problem: Problem) -> Decision:
+    """Why the stock stays without a race: nothing else was right and fast enough, or there was no time to see."""
+    group = state.standings[problem].group
+    untried = [t for t, offer in group.offers.items() if problem in offer.prices and t not in group.taken]
+    if _challenger(state, problem) is None and not untried:
+        return Decision("reject", "no other tile was right and fast enough to race")
+    return Decision("undecided", "the budget ended before a race")
 
 
 def _against_kept(state: State, problem: Problem, challenger: str, seconds: float) -> str:
@@ -105,28 +134,40 @@ def _against_kept(state: State, problem: Problem, challenger: str, seconds: floa
 
 
 def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> tuple[Race, Decision]:
-    race = _race(state, "final", problem, stock, challenger, seconds, ROUNDS, state.seed)
+    rounds = _rounds(state, problem)
+    race = _race(state, "final", problem, stock, challenger, seconds, rounds, state.seed)
     told = decide(race)
     if told.outcome == "undecided" and race.low > 1 + race.floor:
-        told = decide(race, _race(state, "confirm", problem, stock, challenger, seconds, ROUNDS, state.seed + 1))
+        told = decide(race, _race(state, "confirm", problem, stock, challenger, seconds, rounds, state.seed + 1))
     return race, told
 
 
 def _race(
     state: State, stage: str, problem: Problem, stock: str, challenger: str, seconds: float, rounds: int, seed: int
 ) -> Race:
+    """Race and write down; a race that an interrupted run finished without deciding is taken as it is."""
+    standing = state.standings[problem]
+    if stage in ("final", "confirm") and standing.reuse == "resumed" and standing.kept is None:
+        sources = [state.notes.source_of(tile, problem) for tile in (stock, challenger)]
+        if (known := state.notes.recall.race(stage, problem, *sources)) is not None:
+            return known
     ids = state.ids(problem, [stock, challenger])
     fresh = stage == "confirm"
-    race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, 30.0 + 10 * seconds, fresh)
+    race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, _deadline(seconds), fresh)
     state.notes.race(stage, race)
     return race
+
+
+def _deadline(seconds: float) -> float:
+    """Seconds a race of `seconds` may take with everything around it."""
+    return 30.0 + 10 * seconds
 
 
 def _keep(state: State, problem: Problem, winner: str, race: Race | None, told: Decision) -> None:
     standing, identity = state.standings[problem], state.notes.identity
     won = race is not None and winner == race.challenger.tile
     seconds = stock_seconds = standing.seconds[winner]
-    if race is not None:
+    if race is not None and race.rounds:
         stock_seconds = race.incumbent_seconds
         seconds = race.challenger_seconds if won else stock_seconds
     point = Point(
@@ -139,6 +180,7 @@ def _keep(state: State, problem: Problem, winner: str, race: Race | None, told: 
         low=race.low if race is not None and won else 1.0,
         high=race.high if race is not None and won else 1.0,
         floor=race.floor if race is not None else 0.0,
+        rounds=race.rounds if race is not None else 0,
         outcome=told.outcome,
         reason=told.reason,
         validity=Validity(identity.driver, identity.compiler, state.proof(winner, problem).artefact, PROOF_VERSION),

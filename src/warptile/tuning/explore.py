@@ -8,33 +8,37 @@ from warptile.contracts import CandidateRejected, Problem
 from warptile.search import neighbours
 from warptile.tuning.conclude import OVERHEAD_S, reserve
 from warptile.tuning.order import Group, Offer, add_neighbours, next_offers
-from warptile.tuning.state import State, clamp
+from warptile.tuning.state import LEAST_STEP_S, State, clamp
 
 BATCH = 3
 PATIENCE = 4
 FEWEST_BATCHES = 2
 GAIN = 0.98
+CLOSE = 1.25
+FINALISTS = 6
 FIRST_BATCH_S = 10.0
-SCREEN_S = (0.5, 20.0)
+SCREEN_S = (4.0, 20.0)
 SCREEN_RUNS = 8
 
 
 def open_group(state: State, group: Group) -> None:
     """Prove what a group starts from: stock tiles, the table's tiles, the best of earlier screenings."""
     waiting = state.waiting(group)
+    if state.budget.left() < LEAST_STEP_S:
+        return
     for text in dict.fromkeys(group.stock[p] for p in waiting if p in group.stock):
         group.taken.add(text)
         members = [p for p in waiting if group.stock.get(p) == text]
         if not state.prove(text, members):
             for problem in members:
-                state.without_stock(problem, "it failed its proof")
+                state.without_stock(problem, state.why_not)
     for problem in waiting:
         standing = state.standings[problem]
         kept = standing.kept
         if kept is not None and kept.tile != standing.stock:
             group.taken.add(kept.tile)
             if not state.prove(kept.tile, [problem], again=True):
-                state.distrust(problem, "is no longer right")
+                state.distrust(problem, f"is no longer right ({state.why_not})")
         for text in [t for t in standing.seconds if t != standing.stock]:
             if not state.prove(text, [problem]):
                 del standing.seconds[text]
@@ -79,7 +83,7 @@ def explore(state: State, group: Group) -> None:
             members = [p for p in waiting if p in offer.prices]
             if members and state.prove(offer.text, members):
                 right.append(offer)
-        gained = [problem for problem in waiting if _screen(state, problem, right)]
+        gained = [p for p in waiting if state.budget.left() > LEAST_STEP_S and _screen(state, p, right)]
     group.rounds += 1
     group.misses = 0 if gained else group.misses + 1
     _look_around(state, group, gained)
@@ -110,16 +114,28 @@ def _screen(state: State, problem: Problem, offers: Sequence[Offer]) -> bool:
     return before is None or after[1] < GAIN * standing.seconds.get(before[0], float("inf"))
 
 
+def play_off(state: State, problem: Problem) -> None:
+    """Screen the best tiles of all screenings together, once more: earlier ones saw the machine in different states."""
+    standing = state.standings[problem]
+    others = sorted((s, t) for t, s in standing.seconds.items() if t != standing.stock)
+    close = [text for seconds, text in others if seconds <= CLOSE * others[0][0]][:FINALISTS]
+    if len(close) > 1 and state.budget.left() > reserve(state):
+        _measure(state, problem, close)
+
+
 def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
     """Screen arms on one problem; where the whole is lost, each alone, so that the one to blame is out."""
     standing = state.standings[problem]
+    arms = sorted(arms, key=lambda text: state.guess(problem, text))
     state.tell("race", f"{problem.text()}  {len(arms)} tiles")
     seconds = clamp(SCREEN_RUNS * sum(state.guess(problem, arm) for arm in arms), SCREEN_S)
+    seconds = min(seconds, max(LEAST_STEP_S, state.budget.left()))
+    deadline = 30.0 + 5 * seconds
     try:
-        screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, 30.0 + 5 * seconds)
+        screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, deadline)
     except CandidateRejected as error:
         if len(arms) == 1:
-            state.drop(problem, arms[0], error)
+            state.drop(problem, arms[0], error, deadline)
         else:
             for arm in arms:
                 _measure(state, problem, [arm])

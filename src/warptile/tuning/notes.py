@@ -80,11 +80,13 @@ class Notes:
             return None
         return kernel.price(tile, problem, self._limits)
 
-    def reject(self, text: str, problem: Problem, outcome: str, reason: str) -> None:
-        """A candidate is out."""
+    def reject(self, text: str, problem: Problem, error: CandidateRejected, deadline: float) -> None:
+        """A candidate is out; deadline: seconds the step was given."""
         self.rejected += 1
         source, price = self.source_of(text, problem), self.price(text, problem)
-        self.journal.append(entries.candidate(self.identity, text, problem, outcome, reason, source, price))
+        self.journal.append(
+            entries.candidate(self.identity, text, problem, error.outcome, str(error), source, price, deadline)
+        )
 
     def proof(self, text: str, problem: Problem, ks: list[int], proof: Proof) -> None:
         """The proof spoke."""

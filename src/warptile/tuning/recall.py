@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from warptile.contracts import Identity, Problem, Race, Verdict
+from warptile.contracts import Identity, Problem, Race, Timeout, Verdict
 from warptile.journal import Entry, from_json, to_json
+from warptile.tables import Key
 from warptile.tuning.result import bare
 from warptile.tuning.stand import Proof
 
@@ -16,15 +17,15 @@ SourceOf = Callable[[str, Problem], str]
 class Recall:
     """Verdicts, screenings, races and rejections of earlier runs with the same identity and proof version.
 
-    Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. used: how many
-    answers were given.
+    Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. What was timed before a
+    table's key was forgotten is forgotten too. used: how many answers were given.
     """
 
     def __init__(self, entries: Iterable[Entry], identity: Identity, proof: int) -> None:
         self._proofs: dict[str, dict[int, Proof]] = defaultdict(dict)
         self._races: dict[tuple[str, Problem, str, str], Race] = {}
         self._screenings: dict[Problem, list[dict[str, tuple[str, float]]]] = defaultdict(list)
-        self._rejections: dict[tuple[str, Problem], tuple[str, str]] = {}
+        self._rejections: dict[tuple[str, Problem], tuple[str, float]] = {}
         self.used = 0
         who = to_json(identity)
         for entry in entries:
@@ -50,8 +51,15 @@ class Recall:
             first, second = entry["sources"]
             self._races[entry["stage"], bare(race.challenger.problem), first, second] = race
         elif entry["kind"] == "candidate":
-            problem = from_json(Problem, entry["problem"])
-            self._rejections[entry["source"], bare(problem)] = (entry["outcome"], entry["reason"])
+            place = (entry["source"], bare(from_json(Problem, entry["problem"])))
+            given = float(entry["deadline"]) if entry["outcome"] == Timeout.outcome else float("inf")
+            self._rejections[place] = (f"{entry['outcome']}: {entry['reason']}", given)
+        elif entry["kind"] == "table" and entry["action"] == "forget":
+            key = from_json(Key, entry["key"])
+            for problem in [p for p in self._screenings if _within(p, key)]:
+                del self._screenings[problem]
+            for at in [at for at in self._races if _within(at[1], key)]:
+                del self._races[at]
 
     def proof(self, source: str, ks: Iterable[int]) -> Proof | None:
         """What the proof said of this source; None where it has not seen one of `ks` and found nothing wrong."""
@@ -69,11 +77,13 @@ class Recall:
         self.used += found is not None
         return found
 
-    def rejection(self, source: str, problem: Problem) -> tuple[str, str] | None:
-        """(outcome, reason) of a candidate that was out, by the hash of its source."""
-        found = self._rejections.get((source, bare(problem)))
-        self.used += found is not None
-        return found
+    def rejection(self, source: str, problem: Problem, deadline: float) -> str | None:
+        """Why a candidate was out, by the hash of its source; not where it timed out with less than `deadline`."""
+        reason, given = self._rejections.get((source, bare(problem)), (None, 0.0))
+        if reason is None or given < deadline:
+            return None
+        self.used += 1
+        return reason
 
     def screened(self, problem: Problem, source_of: SourceOf) -> dict[str, float]:
         """Tiles whose source has not changed since, and their seconds on the last screening's scale.
@@ -90,6 +100,10 @@ class Recall:
             joined.update(current)
         self.used += len(joined)
         return joined
+
+
+def _within(problem: Problem, key: Key) -> bool:
+    return Key.of(problem, key.layout) == key
 
 
 def _same(source_of: SourceOf, tile: str, problem: Problem, source: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from warptile.contracts import CandidateRejected, Limits, Problem
 from warptile.proof.version import PROOF_VERSION
+from warptile.race.statistics import FEWEST_ROUNDS
 from warptile.tables import Point
 from warptile.tuning.budget import Budget
 from warptile.tuning.notes import Notes
@@ -15,6 +16,8 @@ from warptile.tuning.result import Event, Progress, Reuse, TuneRow
 from warptile.tuning.stand import Proof, Stand
 
 PROVE_DEADLINE_S = 90.0
+LEAST_DEADLINE_S = 5.0
+LEAST_STEP_S = 1.0
 
 
 @dataclass
@@ -60,6 +63,7 @@ class State:
         self.budget, self.seed = budget, seed
         self.rows: dict[Problem, TuneRow] = {}
         self.said: list[str] = []
+        self.why_not = ""
         self.calibration = Calibration()
         self._progress = progress
         self._proved: dict[str, Proof] = {}
@@ -82,13 +86,22 @@ class State:
         return all(offer.text in self.standings[problem].seconds for problem in offer.prices)
 
     def settled(self) -> list[Problem]:
-        """Problems for which the table holds a valid winner."""
-        return [p for p, s in self.standings.items() if s.kept is not None and not s.stale]
+        """Problems for which the table holds a valid decision that had enough rounds."""
+
+        def decided(point: Point) -> bool:
+            return point.outcome != "undecided" or point.rounds >= FEWEST_ROUNDS
+
+        return [p for p, s in self.standings.items() if s.kept is not None and not s.stale and decided(s.kept)]
 
     def waiting(self, group: Group | None = None) -> list[Problem]:
-        """Problems without a row, of one group or of all."""
+        """Problems without a row, of one group or of all, those that take most of a pass first."""
         problems = self.standings if group is None else group.problems
-        return [p for p in problems if p not in self.rows]
+        return sorted((p for p in problems if p not in self.rows), key=self._weight, reverse=True)
+
+    def _weight(self, problem: Problem) -> float:
+        standing = self.standings[problem]
+        seconds = standing.best[1] if standing.best else problem.flops / 1e9
+        return standing.group.counts[problem] * seconds
 
     def tell(self, stage: str, text: str) -> None:
         """Report a step to whoever watches."""
@@ -101,11 +114,13 @@ class State:
     def prove(self, text: str, problems: Sequence[Problem], again: bool = False) -> bool:
         """Whether a tile is right on these problems; again: asked anew even where the journal knows.
 
-        Problems whose sources are equal share one proof. Rejections are recorded.
+        Problems whose sources are equal share one proof. Rejections are recorded, and `why_not` holds the last one's
+        line. A proof may take 90 s, or what is left of the budget where that is less.
         """
         by_source: dict[str, list[Problem]] = {}
         for problem in problems:
             by_source.setdefault(self.notes.source_of(text, problem), []).append(problem)
+        self.why_not = "it is no valid tile here"
         return "" not in by_source and all(
             self._prove(text, source, members, again) for source, members in by_source.items()
         )
@@ -114,18 +129,23 @@ class State:
         ks = sorted({p.k for p in problems})
         known = None if again else self.notes.recall.proof(source, ks)
         if known is None:
-            if not again and any(self.notes.recall.rejection(source, p) for p in problems):
-                return False
+            deadline = clamp(self.budget.left(), (LEAST_DEADLINE_S, PROVE_DEADLINE_S))
+            for problem in () if again else problems:
+                if (reason := self.notes.recall.rejection(source, problem, deadline)) is not None:
+                    self.why_not = reason
+                    return False
             self.tell("prove", f"{problems[0].format}  {text}")
             one_a_k = [next(p for p in problems if p.k == k) for k in ks]
             try:
-                known = self.stand.prove(text, one_a_k, self.seed, PROVE_DEADLINE_S)
+                known = self.stand.prove(text, one_a_k, self.seed, deadline)
             except CandidateRejected as error:
+                self.why_not = f"{error.outcome}: {error}"
                 for problem in problems:
-                    self.notes.reject(text, problem, error.outcome, str(error))
+                    self.notes.reject(text, problem, error, deadline)
                 return False
             self.notes.proof(text, problems[0], ks, known)
         self._proved[source] = known
+        self.why_not = f"its proof failed: {known.verdict.failed}: {known.verdict.detail}"
         return known.verdict.right
 
     def proof(self, text: str, problem: Problem) -> Proof:
@@ -144,10 +164,10 @@ class State:
         price = self.notes.price(text, problem)
         return self.calibration.factor(text.split(":", 1)[0]) * price.seconds if price is not None else 0.0
 
-    def drop(self, problem: Problem, text: str, error: CandidateRejected) -> None:
-        """A proved tile failed while it was timed."""
+    def drop(self, problem: Problem, text: str, error: CandidateRejected, deadline: float) -> None:
+        """A proved tile failed while it was timed, in a step that was given `deadline` seconds."""
         standing = self.standings[problem]
-        self.notes.reject(text, problem, error.outcome, str(error))
+        self.notes.reject(text, problem, error, deadline)
         standing.seconds.pop(text, None)
         if text == standing.stock:
             self.without_stock(problem, str(error))

@@ -36,9 +36,10 @@ def summary(
     rechecked = bool(listed) and all(row.reuse == "rechecked" for row in listed)
     source = shlex.quote(workload.source)
     hints = []
+    open_ones = [row for row in listed if row.decision.outcome == "undecided"]
     if rechecked:
         hints.append(f"warptile tune {source} --explore    # search on from these winners")
-    elif late:
+    elif late or open_ones:
         hints.append(f"warptile tune {source} --budget {2 * state.budget.seconds:.0f}s    # it resumes")
     else:
         hints.append(f"warptile tune {source}    # re-checks these winners in seconds")
