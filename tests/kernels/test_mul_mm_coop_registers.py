@@ -42,7 +42,8 @@ float[8] unit_multiply(float16_t[8] a, float16_t[8] b, float[8] c) {
     }
     barrier();
     for (uint e = 0u; e < 8u; ++e) {
-        uint row = g + 8u * (e / 2u % 2u), column = 2u * j + e % 2u + 8u * (e / 4u);
+        uint first = 8u * (e / 2u % 2u), second = 8u * (e / 4u);
+        uint row = g + (ROW_STEP == 2u ? first : second), column = 2u * j + e % 2u + (ROW_STEP == 2u ? second : first);
         for (uint k = 0u; k < 16u; ++k) c[e] += unit_a[row * 16u + k] * unit_b[column * 16u + k];
     }
     barrier();
@@ -86,7 +87,8 @@ def test_every_lane_holds_the_weights_it_multiplies(
 ) -> None:
     own = MulMmCoopTile.parse(f"{ONE_WARP},{tile}")
     problem = Problem(name, n, k, m, dtype, dtype)
-    source = KERNEL.source(own, problem, device.limits())
+    order = "rows" if m % 2 else "columns"
+    source = KERNEL.source(own, problem, dataclasses.replace(device.limits(), matrix_order=order))
     binary = device.compile(emulated(source))
     found = formats.by_name(name)
     blocks = exact_blocks(found, n * k // found.block_size, np.random.default_rng(n + k))

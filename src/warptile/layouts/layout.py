@@ -145,6 +145,16 @@ class Layout:
         """Whether the device's `Chunk` has an m: the file's minimum, the offset or the lower of two values."""
         return self.affine and (self.scales.has_minimum or self.offset != 0 or self.codebook is not None)
 
+    def glsl_scale(self) -> str:
+        """Statements that set `c.d`, and `c.m` where the layout has one, for `row`, `chunk`, `rows`."""
+        text = self.scales.glsl_load(len(self.codes.planes(self.block)))
+        if self.affine and self.codebook is not None:
+            low, high = self.codebook.values
+            text += f"    c.m = c.d * {float(-low)};\n    c.d *= {float(high - low)};\n"
+        elif self.offset:
+            text += f"    c.m = c.d * {float(self.offset)};\n"
+        return text
+
     def glsl(self, rows: int = 1) -> str:
         """The decoder: `struct Chunk`, `load_chunk`, `codes4` (codes, one a byte), `decode4` and `load_chunks`.
 
@@ -154,12 +164,7 @@ class Layout:
         """
         kind = "vec2" if self.groups_per_chunk == 2 else "float"
         affine, has_m = self.affine, self.has_m
-        load = self.codes.glsl_load() + self.scales.glsl_load(len(self.codes.planes(self.block)))
-        if affine and self.codebook is not None:
-            low, high = self.codebook.values
-            load += f"    c.m = c.d * {float(-low)};\n    c.d *= {float(high - low)};\n"
-        elif self.offset:
-            load += f"    c.m = c.d * {float(self.offset)};\n"
+        load = self.codes.glsl_load() + self.glsl_scale()
         members = self.codes.glsl_members() + f"    {kind} d;\n" + (f"    {kind} m;\n" if has_m else "")
         at = "[i / 4u]" if kind == "vec2" else ""
         minus = f" - c.m{at}" if has_m else ""

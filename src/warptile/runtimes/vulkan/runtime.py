@@ -24,6 +24,7 @@ from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.guards import GuardedBuffer, guarded_buffer, guards_intact
 from warptile.runtimes.vulkan.instance import Instance, PhysicalDevice
 from warptile.runtimes.vulkan.limits import device_limits
+from warptile.runtimes.vulkan.matrix_order import matrix_order
 from warptile.runtimes.vulkan.memory import HOST, Block, Memory, VulkanBuffer, host_cached, live
 from warptile.runtimes.vulkan.pipeline import Pipelines, VulkanBinary
 from warptile.runtimes.vulkan.scratch import ScratchPool
@@ -58,6 +59,7 @@ class VulkanRuntime:
         self._executed: list[int] = []
         self._scratches = ScratchPool(self.guarded_buffer, self.free)
         self._ceilings: Ceilings | None = None
+        self._limits = dataclasses.replace(self._limits, matrix_order=matrix_order(self))
 
     def limits(self) -> Limits:
         """Limits of this device through Vulkan."""

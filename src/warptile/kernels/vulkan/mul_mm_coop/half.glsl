@@ -25,10 +25,10 @@ uvec4 x_pairs(XUnit x) {
 }
 #endif
 
-// Scale and minimum of each group of a chunk.
+// Scale and minimum of each group of a chunk, from words loaded before.
 struct Scale { float d[GROUPS_A_CHUNK]; float m[GROUPS_A_CHUNK]; };
-Scale read_scale(uint row, uint chunk) {
-    Chunk c = load_chunk(row, chunk, P.rows);
+Scale scale_of(ScaleWords words, uint row, uint chunk) {
+    Chunk c = scaled(words, row, chunk, P.rows);
     Scale s;
 #if GROUPS_A_CHUNK == 2
     s.d[0] = c.d.x; s.d[1] = c.d.y;

@@ -2,7 +2,7 @@
 //
 // A lane's part of a 16x16 matrix is, for lane 4g + j: of B (k along rows) its elements 0, 1 at k = 2j, 2j + 1 and 2, 3 at
 // k = 2j + 8, 2j + 9 of column g, 4..7 the same of column g + 8; of the sums its elements 0, 1 at columns 2j, 2j + 1 of
-// row g, 2, 3 of row g + 8, 4..7 the same at columns 8 further. A warp's columns stand for rows of w in groups of 32: column
+// row g, those ROW_STEP further 8 rows below and those COLUMN_STEP further 8 columns to the right. A warp's columns stand for rows of w in groups of 32: column
 // g of the group's half-matrix t (0..3) is row 4g + t, so that a lane's four rows are neighbours. Along k a chunk's octet j
 // lies where lane j holds it, first its pairs (e0, e2), (e1, e3), then (e4, e6), (e5, e7); x is staged in the same order.
 layout(local_size_x = THREADS) in;
@@ -13,23 +13,24 @@ const uint S_STAGE = CHUNKS * GROUPS_A_CHUNK * TILE_N / 4u;
 const uint STAGE = X_STAGE + S_STAGE;
 const uint DEPTH = PREFETCH > 0u ? PREFETCH : 1u;
 
-uint s_ahead[S_EACH * GROUPS_A_CHUNK];
+ScaleWords s_ahead[S_EACH];
 Octet w_ahead[DEPTH * GROUPS * 4u];
 uint w_row[GROUPS], lane_j, last_chunk;
+
+uint s_row(uint at) { return min(n0 + at % TILE_N, P.rows - 1u); }
+uint s_chunk(uint k, uint at) { return min(k / 32u + at / TILE_N, last_chunk); }
 
 void fetch_s(uint k) {
     [[unroll]] for (uint i = 0u; i < S_EACH; ++i) {
         uint at = i * THREADS + tid;
-        Scale s = read_scale(min(n0 + at % TILE_N, P.rows - 1u), min(k / 32u + at / TILE_N, last_chunk));
-        [[unroll]] for (uint g = 0u; g < GROUPS_A_CHUNK; ++g)
-            s_ahead[i * GROUPS_A_CHUNK + g] = scale_word(s.d[g], s.m[g]);
+        s_ahead[i] = load_scale_words(s_row(at), s_chunk(k, at), P.rows);
     }
 }
 
-void store(uint base) {
+void store(uint k, uint base) {
     [[unroll]] for (uint i = 0u; i < X_EACH; ++i) {
         uint at = i * THREADS + tid, unit = at % UNITS, to = base + at / UNITS * ROW + (unit & ~3u), j = unit & 3u;
-        if (at < TILE_M * UNITS) {
+        if (X_EACH * THREADS == TILE_M * UNITS || at < TILE_M * UNITS) {
             uvec4 x = x_pairs(x_ahead[i]);
             pool[to][j] = x.x;
             pool[to + 1u][j] = x.y;
@@ -39,11 +40,13 @@ void store(uint base) {
     }
     [[unroll]] for (uint i = 0u; i < S_EACH; ++i) {
         uint at = i * THREADS + tid;
-        if (at < TILE_N * CHUNKS)
+        if (S_EACH * THREADS == TILE_N * CHUNKS || at < TILE_N * CHUNKS) {
+            Scale own = scale_of(s_ahead[i], s_row(at), s_chunk(k, at));
             [[unroll]] for (uint g = 0u; g < GROUPS_A_CHUNK; ++g) {
                 uint word = (at / TILE_N * GROUPS_A_CHUNK + g) * TILE_N + at % TILE_N;
-                pool[base + X_STAGE + word / 4u][word % 4u] = s_ahead[i * GROUPS_A_CHUNK + g];
+                pool[base + X_STAGE + word / 4u][word % 4u] = scale_word(own.d[g], own.m[g]);
             }
+        }
     }
 }
 
@@ -64,7 +67,7 @@ SUMS sums[MATRICES_M * MATRICES_N];
     f16vec2 a_ = unpackFloat2x16(l_.x), b_ = unpackFloat2x16(l_.y), c_ = unpackFloat2x16(r_.x), d_ = unpackFloat2x16(r_.y); \
     b[0] = a_.x; b[1] = a_.y; b[2] = b_.x; b[3] = b_.y; b[4] = c_.x; b[5] = c_.y; b[6] = d_.x; b[7] = d_.y; }
 
-void multiply(uint base, uint k, uint x_row, uint s_row) {
+void multiply(uint base, uint k, uint x_row, uint s_first) {
     [[unroll]] for (uint c = 0u; c < CHUNKS; ++c) {
         Octet w[GROUPS * 4u];
         if (PREFETCH == 0u) fetch_w(k / 32u + c, 0u);
@@ -73,7 +76,7 @@ void multiply(uint base, uint k, uint x_row, uint s_row) {
         uvec4 s[GROUPS];
         const uint group = GROUPS_A_CHUNK == 2u ? lane_j / 2u : 0u;
         [[unroll]] for (uint i = 0u; i < GROUPS; ++i)
-            s[i] = pool[base + X_STAGE + ((c * GROUPS_A_CHUNK + group) * TILE_N + s_row + 32u * i) / 4u];
+            s[i] = pool[base + X_STAGE + ((c * GROUPS_A_CHUNK + group) * TILE_N + s_first + 32u * i) / 4u];
         [[unroll]] for (uint h = 0u; h < 2u; ++h) {
             A_MATRIX a[MATRICES_M];
             [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
@@ -98,8 +101,8 @@ void main() {
     const uint x_row = warp % WARPS_M * (MATRICES_M * 16u), w_first = warp / WARPS_M * (MATRICES_N * 16u);
     const uint lane_g = lane / 4u;
     lane_j = lane % 4u;
-    const uint s_row = w_first + 4u * lane_g;
-    [[unroll]] for (uint i = 0u; i < GROUPS; ++i) w_row[i] = min(n0 + s_row + 32u * i, P.rows - 4u);
+    const uint s_first = w_first + 4u * lane_g;
+    [[unroll]] for (uint i = 0u; i < GROUPS; ++i) w_row[i] = min(n0 + s_first + 32u * i, P.rows - 4u);
     const uint k0 = gl_WorkGroupID.z * P.part_k;
     k_end = min(k0 + P.part_k, P.k);
     last_chunk = P.k / 32u - 1u;
@@ -109,26 +112,26 @@ void main() {
     fetch_x(k0);
     fetch_s(k0);
 #if BUFFERS == 2
-    store(0u);
+    store(k0, 0u);
     fetch_x(k0 + K_CHUNK);
     fetch_s(k0 + K_CHUNK);
     uint base = 0u;
     for (uint k = k0; k < k_end; k += K_CHUNK) {
         barrier();
-        store(STAGE - base);
+        store(k + K_CHUNK, STAGE - base);
         fetch_x(k + 2u * K_CHUNK);
         fetch_s(k + 2u * K_CHUNK);
-        multiply(base, k, x_row, s_row);
+        multiply(base, k, x_row, s_first);
         base = STAGE - base;
     }
 #else
     for (uint k = k0; k < k_end; k += K_CHUNK) {
         barrier();
-        store(0u);
+        store(k, 0u);
         barrier();
         fetch_x(k + K_CHUNK);
         fetch_s(k + K_CHUNK);
-        multiply(0u, k, x_row, s_row);
+        multiply(0u, k, x_row, s_first);
     }
 #endif
 
@@ -138,10 +141,11 @@ void main() {
             const uint m = m0 + x_row + i * 16u + 8u * r + lane_g;
             [[unroll]] for (uint g = 0u; g < GROUPS; ++g)
                 [[unroll]] for (uint q = 0u; q < 2u; ++q) {
-                    const uint at = i * MATRICES_N + 2u * g, e = 2u * r + q, to = n + 32u * g + 4u * q;
+                    const uint at = i * MATRICES_N + 2u * g, e = ROW_STEP * r + q, f = e + COLUMN_STEP;
+                    const uint to = n + 32u * g + 4u * q;
                     if (m < P.m && to < P.rows)
                         YVectors[(gl_WorkGroupID.z * P.part_y + m * P.y_stride + P.row0 + to) / 4u] =
-                            Y_VECTOR(sums[at][e], sums[at][e + 4u], sums[at + 1u][e], sums[at + 1u][e + 4u]);
+                            Y_VECTOR(sums[at][e], sums[at][f], sums[at + 1u][e], sums[at + 1u][f]);
                 }
         }
 }

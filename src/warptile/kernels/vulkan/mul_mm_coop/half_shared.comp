@@ -7,44 +7,47 @@ const uint STAGE = X_STAGE + W_STAGE;
 const uint PARTS = 4u / OCTETS;          // threads that share a row's chunk
 const uint W_SLOTS = W_ROWS * CHUNKS * PARTS;
 
-struct WUnit { Octet o[OCTETS]; Scale s; };
-WUnit w_ahead[W_EACH];
+Octet w_ahead[W_EACH * OCTETS];
+ScaleWords s_ahead[W_EACH];
 uint w_owner, w_set, w_set_row;          // which of the owners' threads this is, its set, the set's first row in the tile
 
 uint w_row(uint at) { return at % W_ROWS; }
 uint w_chunk(uint at) { return (at / W_ROWS) / PARTS; }
 uint w_octet(uint at) { return (at / W_ROWS) % PARTS * OCTETS; }
 
+uint w_global_row(uint at) { return min(n0 + w_set_row + w_row(at), P.rows - 1u); }
+uint w_global_chunk(uint k, uint at) { return min(k / 32u + w_chunk(at), P.k / 32u - 1u); }
+
 void fetch_w(uint k) {
     [[unroll]] for (uint i = 0u; i < W_EACH; ++i) {
-        uint at = i * W_OWNERS + w_owner;
-        uint row = min(n0 + w_set_row + w_row(at), P.rows - 1u);
-        uint chunk = min(k / 32u + w_chunk(at), P.k / 32u - 1u);
+        uint at = i * W_OWNERS + w_owner, row = w_global_row(at), chunk = w_global_chunk(k, at);
         [[unroll]] for (uint q = 0u; q < OCTETS; ++q)
-            w_ahead[i].o[q] = load_octet(row, chunk, w_octet(at) + q, P.rows);
-        w_ahead[i].s = read_scale(row, chunk);
+            w_ahead[i * OCTETS + q] = load_octet(row, chunk, w_octet(at) + q, P.rows);
+        s_ahead[i] = load_scale_words(row, chunk, P.rows);
     }
 }
 
 void store_x(uint base) {
     [[unroll]] for (uint i = 0u; i < X_EACH; ++i) {
         uint at = i * THREADS + tid;
-        if (at < TILE_M * UNITS) pool[base + at / UNITS * ROW + at % UNITS] = x_pairs(x_ahead[i]);
+        if (X_EACH * THREADS == TILE_M * UNITS || at < TILE_M * UNITS)
+            pool[base + at / UNITS * ROW + at % UNITS] = x_pairs(x_ahead[i]);
     }
 }
 
-void store_w(uint base) {
+void store_w(uint k, uint base) {
     [[unroll]] for (uint i = 0u; i < W_EACH; ++i) {
         uint at = i * W_OWNERS + w_owner;
-        if (at < W_SLOTS) {
-            WUnit w = w_ahead[i];
+        if (W_EACH * W_OWNERS == W_SLOTS || at < W_SLOTS) {
+            Scale own = scale_of(s_ahead[i], w_global_row(at), w_global_chunk(k, at));
             uint to = base + X_STAGE + (w_set * W_ROWS + w_row(at)) * ROW + w_chunk(at) * 4u + w_octet(at);
             [[unroll]] for (uint q = 0u; q < OCTETS; ++q) {
-                uint j = w_octet(at) + q, first = octet4(w.o[q], j, 0u), second = octet4(w.o[q], j, 1u);
+                Octet o = w_ahead[i * OCTETS + q];
+                uint j = w_octet(at) + q, first = octet4(o, j, 0u), second = octet4(o, j, 1u);
 #if GROUPS_A_CHUNK == 2
-                float d = j < 2u ? w.s.d[0] : w.s.d[1], m = j < 2u ? w.s.m[0] : w.s.m[1];
+                float d = j < 2u ? own.d[0] : own.d[1], m = j < 2u ? own.m[0] : own.m[1];
 #else
-                float d = w.s.d[0], m = w.s.m[0];
+                float d = own.d[0], m = own.m[0];
 #endif
 #if DECODE_FP16
                 uint s = scale_word(d, m);
@@ -58,7 +61,7 @@ void store_w(uint base) {
 }
 
 void fetch(uint k) { fetch_x(k); fetch_w(k); }
-void store(uint base) { store_x(base); store_w(base); }
+void store(uint k, uint base) { store_x(base); store_w(k, base); }
 
 SUMS sums[MATRICES_M * MATRICES_N];
 
@@ -77,6 +80,25 @@ void multiply(uint base, uint x_row, uint w_row) {
         }
     }
 }
+
+// Sums leave straight to y where all of a tile lies in it and rows are whole vectors, else a matrix at a time through the
+// warp's own part of shared memory. The calls are written out: an index that is no constant sends the sums to memory.
+void leave_part(uint from, uint m_first, uint n_first) {
+    subgroupMemoryBarrierShared();
+    subgroupBarrier();
+    for (uint e = gl_SubgroupInvocationID; e < MATRIX_M * MATRIX_N; e += SUBGROUP) {
+        uint m = m_first + e / MATRIX_N, n = n_first + e % MATRIX_N;
+        if (m < P.m && n < P.rows)
+            Y[gl_WorkGroupID.z * P.part_y + m * P.y_stride + P.row0 + n] =
+                Y_TYPE(uintBitsToFloat(pool[from + e / 4u][e % 4u]));
+    }
+    subgroupMemoryBarrierShared();
+    subgroupBarrier();
+}
+#define LEAVE_WHOLE(i, j) coopMatStore(Y_SUMS(sums[i * MATRICES_N + j]), Y, y_at + i * MATRIX_M * P.y_stride + \
+    j * MATRIX_N, P.y_stride, gl_CooperativeMatrixLayoutRowMajor);
+#define LEAVE_PART(i, j) coopMatStore(WIDE_SUMS(sums[i * MATRICES_N + j]), pool, mine, MATRIX_N / 4u, \
+    gl_CooperativeMatrixLayoutRowMajor); leave_part(mine, first_m + i * MATRIX_M, first_n + j * MATRIX_N);
 
 void main() {
     mark_executed();
@@ -97,14 +119,14 @@ void main() {
     if (PREFETCH > 0u) fetch(k0);
 #if BUFFERS == 2
     if (PREFETCH == 0u) fetch(k0);
-    store(0u);
+    store(k0, 0u);
     if (PREFETCH > 0u) fetch(k0 + K_CHUNK);
     uint base = 0u;
     for (uint k = k0; k < k_end; k += K_CHUNK) {
         barrier();
         if (k + K_CHUNK < k_end) {
             if (PREFETCH == 0u) fetch(k + K_CHUNK);
-            store(STAGE - base);
+            store(k + K_CHUNK, STAGE - base);
             if (PREFETCH > 0u) fetch(k + 2u * K_CHUNK);
         }
         multiply(base, x_row, w_row);
@@ -114,30 +136,20 @@ void main() {
     for (uint k = k0; k < k_end; k += K_CHUNK) {
         if (PREFETCH == 0u) fetch(k);
         barrier();
-        store(0u);
+        store(k, 0u);
         barrier();
         if (PREFETCH > 0u && k + K_CHUNK < k_end) fetch(k + K_CHUNK);
         multiply(0u, x_row, w_row);
     }
 #endif
 
-    // Sums leave through shared memory, a matrix at a time in the warp's own part, so that what lies outside y is left out.
-    barrier();
-    const uint area = MATRIX_M * MATRIX_N / 4u, mine = warp * area;
     const uint first_m = m0 + x_row, first_n = n0 + warp / WARPS_M * w_rows;
-    [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
-            coopMatStore(WIDE_SUMS(sums[i * MATRICES_N + j]), pool, mine, MATRIX_N / 4u,
-                         gl_CooperativeMatrixLayoutRowMajor);
-            subgroupMemoryBarrierShared();
-            subgroupBarrier();
-            for (uint e = lane; e < MATRIX_M * MATRIX_N; e += SUBGROUP) {
-                uint m = first_m + i * MATRIX_M + e / MATRIX_N, n = first_n + j * MATRIX_N + e % MATRIX_N;
-                if (m < P.m && n < P.rows)
-                    Y[gl_WorkGroupID.z * P.part_y + m * P.y_stride + P.row0 + n] =
-                        Y_TYPE(uintBitsToFloat(pool[mine + e / 4u][e % 4u]));
-            }
-            subgroupMemoryBarrierShared();
-            subgroupBarrier();
-        }
+    if (m0 + TILE_M <= P.m && n0 + TILE_N <= P.rows && (P.y_stride | P.row0 | P.part_y) % 8u == 0u) {
+        const uint y_at = gl_WorkGroupID.z * P.part_y + first_m * P.y_stride + P.row0 + first_n;
+        EACH_SUM(LEAVE_WHOLE)
+    } else {
+        barrier();
+        const uint mine = warp * (MATRIX_M * MATRIX_N / 4u);
+        EACH_SUM(LEAVE_PART)
+    }
 }

@@ -48,7 +48,7 @@ class MulMmCoop:
         return pricing.price(_own(tile), problem, limits)
 
     def source(self, tile: Tile, problem: Problem, limits: Limits) -> Source:
-        return source.source(_own(tile), problem)
+        return source.source(_own(tile), problem, limits)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warptile.contracts import BrokenRule, Limits, Problem
-from warptile.contracts.limits import CooperativeMatrix
+from warptile.contracts.limits import MATRIX_ORDERS, CooperativeMatrix
 from warptile.kernels.vulkan.mul_mm_coop import shared
 from warptile.kernels.vulkan.mul_mm_coop.source import features
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
@@ -17,8 +17,6 @@ WORDS = {
     "first": ("n", "m"),
 }
 MOST_ACCUMULATORS = 256
-# Where a driver keeps a lane's part of a 16x16x16 matrix as `half_registers.comp` says; the proof finds out where not.
-REGISTER_ORDER_VENDORS = ("nvidia",)
 REGISTER_MATRIX = (16, 16, 16)
 # Beyond this many additions a sum of fp16 has no error bound.
 FP16_ADDITIONS = 2000
@@ -110,9 +108,9 @@ def device_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list[
     )
     if tile.weights == "registers":
         rule(
-            limits.vendor in REGISTER_ORDER_VENDORS,
-            f"weights in registers: the driver's order of a matrix is known ({', '.join(REGISTER_ORDER_VENDORS)})",
-            f"vendor {limits.vendor}",
+            limits.matrix_order in MATRIX_ORDERS,
+            f"weights in registers: a lane's part of a matrix is in an order the kernel knows ({', '.join(MATRIX_ORDERS)})",
+            f"order {limits.matrix_order or 'not found by the probe'}",
         )
     return broken
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib import resources
 
 from warptile import formats
-from warptile.contracts import Problem, Source
+from warptile.contracts import Limits, Problem, Source
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.vulkan import abi
 from warptile.kernels.vulkan.mul_mm_coop import shared
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 from warptile.layouts import Layout
 from warptile.layouts.octets import octet_glsl
+from warptile.layouts.scale_words import scale_words_glsl
 
 _FP16 = "GL_EXT_shader_explicit_arithmetic_types_float16"
 _STORAGE16 = "GL_EXT_shader_16bit_storage"
@@ -28,7 +29,7 @@ SUM_THREADS = 256
 _SUM_SCALARS = ("parts",)
 
 
-def source(tile: MulMmCoopTile, problem: Problem) -> Source:
+def source(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Source:
     """The kernel, and the sum of its parts where it splits k."""
     layout = formats.by_name(problem.format).layout
     y_half = problem.y_dtype == "fp16" and tile.split_k == 1
@@ -36,8 +37,8 @@ def source(tile: MulMmCoopTile, problem: Problem) -> Source:
     body = _read("half.glsl")
     body += _read("half_registers.comp" if tile.weights == "registers" else "half_shared.comp")
     text = abi.translation_unit(
-        layout.glsl() + octet_glsl(layout),
-        _constants(tile, layout) + _macros(tile, layout, x_half, y_half) + body,
+        layout.glsl() + octet_glsl(layout) + scale_words_glsl(layout),
+        _constants(tile, layout) + _macros(tile, layout, x_half, y_half, limits.matrix_order) + body,
         x_type="uvec4" if x_half else "vec4",
         y_type="float16_t" if y_half else "float",
         extensions=_EXTENSIONS,
@@ -121,14 +122,14 @@ def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
     )
 
 
-def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool) -> str:
+def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool, order: str) -> str:
     """What the bodies choose by preprocessor: types, the layout's groups and how its codes become weights."""
     fp16_decode = tile.decode == "fp16"
     # A code minus its offset is exact in fp16, so the offset leaves m out of the fp16 decode.
     minimum = layout.has_m and not (fp16_decode and layout.offset)
     groups = layout.groups_per_chunk
     none = "vec2(0.0)" if groups == 2 else "0.0"
-    wide = "coopmat<float, gl_ScopeSubgroup, MATRIX_M, MATRIX_N, gl_MatrixUseAccumulator>"
+    rows_first = order == "rows"
     macros = {
         "X_HALF": int(x_half),
         "Y_TYPE": "float16_t" if y_half else "float",
@@ -140,9 +141,17 @@ def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool) -> 
         "DECODE_FP16": int(fp16_decode),
         "BUFFERS": tile.buffers,
         "SUM_TYPE": "float" if tile.accumulator == "fp32" else "float16_t",
-        "WIDE_SUMS(x)": "(x)" if tile.accumulator == "fp32" else f"{wide}(x)",
+        "WIDE_SUMS(x)": _converted("float", tile.accumulator == "fp32"),
+        "Y_SUMS(x)": _converted("float16_t" if y_half else "float", (tile.accumulator == "fp16") == y_half),
+        "EACH_SUM(X)": " ".join(f"X({i}u, {j}u)" for i in range(tile.matrices_m) for j in range(tile.matrices_n)),
+        "ROW_STEP": "2u" if rows_first else "4u",
+        "COLUMN_STEP": "4u" if rows_first else "2u",
     }
     return "".join(f"#define {name} {value}\n" for name, value in macros.items())
+
+
+def _converted(scalar: str, same: bool) -> str:
+    return "(x)" if same else f"coopmat<{scalar}, gl_ScopeSubgroup, MATRIX_M, MATRIX_N, gl_MatrixUseAccumulator>(x)"
 
 
 def _vector(scalar: str, width: int) -> str:
