@@ -435,6 +435,14 @@ def read_source(threads: int, steps: int) -> Source:
     return ceilings._source("read.comp", threads, steps)
 
 
+VEC_WITHOUT = {
+    "nothing": ("void main() {", "void main() {"),
+    "sum of parts": ("p < SPLIT_K - 1u;", "p < 1u;"),
+    "decode": ("return vec4(bytes4(codes4(c, i))) * c.d - c.m;", "return vec4(uintBitsToFloat(codes4(c, i)));"),
+    "x": ("{ return X[part.base + i]; }", "{ return vec4(part.base + i); }"),
+}
+
+
 def part_vec(bench: Bench, keep: int) -> None:
     device, limits, n, k = bench.device, bench.device.limits(), bench.n, bench.k
     vec = kernels.by_name("vulkan.mul_mat_vec")
@@ -491,6 +499,19 @@ def part_vec(bench: Bench, keep: int) -> None:
         arm.row["screened_us"] = 1e6 * float(seconds)
     best = [arms[i] for i in np.argsort(screened)[:keep]]
     bench.rounds(best, 21, floor)
+    tile = min(best, key=lambda arm: arm.row["us"]).tile
+    source = vec.source(tile, problem, limits)
+    without = []
+    for name, (text, instead) in VEC_WITHOUT.items():
+        if text not in source.text:
+            continue
+        binary = device.compile(dataclasses.replace(source, text=source.text.replace(text, instead)))
+        launches = [vec.launch(binary, tile, problem, x, weights, y) for weights in bench.weights]
+        without.append(Arm(tile, launches, {"part": "without", "m": 1, "tile": tile.text(), "change": name}))
+    bench.rounds(without, 15, floor)
+    for arm in without:
+        bench.rows.append(arm.row)
+        print(f"    {arm.row['us']:8.2f} us, {arm.row['to_read']:.3f} x read  {arm.row['change']}", flush=True)
 
 
 def table(rows: Sequence[dict[str, Any]], keep: int) -> None:
