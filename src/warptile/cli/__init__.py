@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, devices, journal, prove, table, tune
+from warptile.cli import bench, check, devices, journal, prove, study, table, tune
 from warptile.contracts import WarptileError
+from warptile.gguf.escape import printable
 
 INTERRUPTED = 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 app = typer.Typer(
     name="warptile",
@@ -24,6 +27,7 @@ app.command("tune")(tune.tune)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
 app.command("prove")(prove.prove)
+app.command("study")(study.study)
 app.add_typer(bench.app, name="bench")
 app.add_typer(table.app, name="table")
 app.add_typer(journal.app, name="journal")
@@ -49,6 +53,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 0
     except WarptileError as error:
         return _refuse(str(error))
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        # What could not be written must not be tried again by the interpreter's own flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _refuse(f"the output cannot be written: {error.strerror}")
     except Exception as error:
         if type(error).__name__ == "Abort":
             return _stopped()
@@ -65,5 +75,5 @@ def _stopped() -> int:
 
 
 def _refuse(line: str) -> int:
-    print("warptile: " + " ".join(line.split()), file=sys.stderr)
+    print("warptile: " + printable(" ".join(line.split())), file=sys.stderr)
     return 2

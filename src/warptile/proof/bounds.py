@@ -10,16 +10,23 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    difference once, so |decoded - w| <= gamma_2 A: relative to A and not to |w|, since the terms may cancel. The
    reference decode is fp32 as well: gamma_2 A again.
 2. Operands. Rounded to fp16, v moves by at most 2 u16 |v| + 2^-24: twice the unit roundoff and one subnormal spacing,
-   because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation
-   of SPIR-V Instructions"); activations that arrive as fp16 do not move. With both, a weight is off by at most
-   e_w = alpha A + beta |w| + eta_w and an activation by e_x = xi |x| + eta_x (`Moves`), and
-   |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w.
+   because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation of
+   SPIR-V Instructions"); activations that arrive as fp16 do not move. With both, a weight is off by at most e_w = alpha
+   A + beta |w| + eta_w and an activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) - sum x w| <= E =
+   sum |x| e_w + e_x |w| + e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| + |m| by at most 2
+   u16 A, and by one subnormal spacing for each of at most 128 steps and the minimum. Activations quantized to int8 in
+   blocks ("q8_1": 32 elements): with a the largest |x| of the block, s = fl(a fl(1 / 127)) is a / 127 but for two
+   roundings, and fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5 units in the last place, five
+   roundings). The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 + gamma_2) /
+   254 + gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
 2b. A weight decoded in fp16 ("fp16 decode"): scale and minimum are rounded to fp16, each by 2 u16 of itself and one
-   subnormal spacing, the code minus its offset (at most 255) is exact, and one fused multiply-add rounds the result:
-   e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24.
+    subnormal spacing, the code minus its offset (at most 255) is exact, and one fused multiply-add rounds the result:
+    e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24.
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
    order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.
+   An "int32" accumulator sums the products of a block exactly; what is rounded are the block's scaled sum and minimum,
+   so the same holds with A in place of |w|: their difference may cancel.
    An underflow costs at most the smallest normal number per operation (devices may flush): 2 k * 2^-126 (fp16: 2^-14).
 4. Store. One rounding to y's type: u_y times the largest magnitude the sum can have.
 5. The reference itself sums in float64: gamma_k(2^-53) * sum |x| |w|.
@@ -27,7 +34,9 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +48,9 @@ SMALLEST_NORMAL = {"fp32": 2.0**-126, "fp16": 2.0**-14}
 SUBNORMAL_SPACING_FP16 = 2.0**-24
 LARGEST_CODE = 255
 """Of any format: codes are at most eight bits, codebook values at most a signed byte."""
+LARGEST_STEP = 128
+ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType({"q8_1": 32})
+"""Elements that share a scale in activations quantized to int8 codes of at most 127."""
 
 Array = NDArray[np.float64]
 
@@ -57,18 +69,35 @@ def gamma(n: int, roundoff: float) -> float:
 
 @dataclass(frozen=True)
 class Moves:
-    """How far one operand may move: alpha * A + beta * |v| + eta (A: the terms a weight is made of)."""
+    """How far one operand may move: alpha * A + beta * |v| + eta + block * a.
+
+    A: the terms a weight is made of; a: the largest magnitude in an activation's block.
+    """
 
     alpha: float
     beta: float
     eta: float
+    block: float = 0.0
+
+
+@dataclass(frozen=True)
+class BlockSums:
+    """Sums with a, the largest |x| of each block along k, in place of |x|: products, terms f64[m, n], x f64[m, 1]."""
+
+    products: Array
+    terms: Array
+    x: Array
+
+    def part(self, m: int, n: int) -> BlockSums:
+        """The sums of the first m activation rows and n weight rows."""
+        return BlockSums(self.products[:m, :n], self.terms[:m, :n], self.x[:m])
 
 
 @dataclass(frozen=True)
 class Sums:
     """Sums over k of magnitudes, rounded up, all f64: products[m, n] = |x| |w|, terms[m, n] = |x| A, x[m, 1] = |x|,
 
-    w[1, n] = |w|, amplitudes[1, n] = A.
+    w[1, n] = |w|, amplitudes[1, n] = A. blocks: the same by blocks of quantized activations, where asked for.
     """
 
     products: Array
@@ -76,23 +105,37 @@ class Sums:
     x: Array
     w: Array
     amplitudes: Array
+    blocks: BlockSums | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(a.nbytes for a in (self.products, self.terms, self.x, self.w, self.amplitudes))
+        arrays = [self.products, self.terms, self.x, self.w, self.amplitudes]
+        if self.blocks is not None:
+            arrays += [self.blocks.products, self.blocks.terms, self.blocks.x]
+        return sum(a.nbytes for a in arrays)
+
+    def of_terms(self) -> Sums:
+        """The sums with A in place of |w|."""
+        blocks = self.blocks and BlockSums(self.blocks.terms, self.blocks.terms, self.blocks.x)
+        return Sums(self.terms, self.terms, self.x, self.amplitudes, self.amplitudes, blocks)
 
     def part(self, m: int, n: int) -> Sums:
         """The sums of the first m activation rows and n weight rows."""
-        return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], self.w[:, :n], self.amplitudes[:, :n])
+        blocks = self.blocks and self.blocks.part(m, n)
+        w, amplitudes = self.w[:, :n], self.amplitudes[:, :n]
+        return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], w, amplitudes, blocks)
 
 
 def weight_moves(kind: str) -> Moves:
-    """e_w of a weight that is multiplied as `kind`: decode on both sides, then the conversion ("fp32", "fp16").
+    """e_w of a weight that is multiplied as `kind`: decode on both sides, then the conversion.
 
-    "fp16 decode": step 2b.
+    kind: "fp32", "fp16", "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16) or "fp16 decode"
+    (step 2b).
     """
     decode = gamma(2, ROUNDOFF["fp32"])
+    if kind == "fp16 scales":
+        return Moves(2 * decode + 2 * ROUNDOFF["fp16"] * (1 + decode), 0.0, (LARGEST_STEP + 1) * SUBNORMAL_SPACING_FP16)
     if kind == "fp16 decode":
         u = 2 * ROUNDOFF["fp16"]
         alpha = 2 * decode + u * (1 + u) ** 2
@@ -103,6 +146,9 @@ def weight_moves(kind: str) -> Moves:
 
 def activation_moves(kind: str, stored: str) -> Moves:
     """e_x of an activation of type `stored` that is multiplied as `kind`."""
+    if kind in ACTIVATION_BLOCKS:
+        near = gamma(2, ROUNDOFF["fp32"])
+        return Moves(0.0, gamma(8, ROUNDOFF["fp32"]), 127 * SMALLEST_NORMAL["fp32"], (1 + near) / 254)
     return Moves(0.0, 0.0, 0.0) if kind == stored else _conversion(kind)
 
 
@@ -111,14 +157,24 @@ def _conversion(kind: str) -> Moves:
         return Moves(0.0, 0.0, 0.0)
     if kind == "fp16":
         return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
-    raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows fp32 and fp16")
+    known = ", ".join(("fp32", "fp16", "fp16 scales", *ACTIVATION_BLOCKS))
+    raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows {known}")
 
 
 def operand_error(sums: Sums, w: Moves, x: Moves, k: int) -> Array:
-    """E = sum |x| e_w + e_x |w| + e_x e_w, f64[m, n], with e_w and e_x as `Moves`."""
+    """E = sum |x| e_w + e_x |w| + e_x e_w, f64[m, n], with e_w and e_x as `Moves`.
+
+    Raises Unbounded where activations move by blocks and the sums are not by blocks.
+    """
     x_e_w = w.alpha * sums.terms + w.beta * sums.products + w.eta * sums.x
     e_w = w.alpha * sums.amplitudes + w.beta * sums.w + k * w.eta
     error: Array = (1 + x.beta) * x_e_w + x.eta * e_w + x.beta * sums.products + x.eta * sums.w
+    if x.block:
+        if sums.blocks is None:
+            raise Unbounded("no error bound: activations are quantized in blocks, the reference has no sums of blocks")
+        blocks = sums.blocks
+        a_e_w = w.alpha * blocks.terms + w.beta * blocks.products + w.eta * blocks.x
+        error = error + x.block * (blocks.products + a_e_w)
     return error
 
 
@@ -129,13 +185,20 @@ def element_bound(
 
     Raises Unbounded where the arithmetic has no bound.
     """
-    if arithmetic.accumulator not in SMALLEST_NORMAL:
+    in_blocks = arithmetic.accumulator == "int32"
+    accumulator = "fp32" if in_blocks else arithmetic.accumulator
+    if accumulator not in SMALLEST_NORMAL:
         raise Unbounded(f"the proof has no error bound for accumulators of type {arithmetic.accumulator!r}")
     moved = weight_moves(arithmetic.weights), activation_moves(arithmetic.activations, x_dtype)
     operands = operand_error(sums, *moved, k)
     roundings = arithmetic.depth + arithmetic.parts
-    summation = gamma(roundings, ROUNDOFF[arithmetic.accumulator]) * (sums.products + operands)
-    underflow = 2 * k * SMALLEST_NORMAL[arithmetic.accumulator]
+    summed = sums.products + operands
+    underflow: Array | float = 2 * k * SMALLEST_NORMAL[accumulator]
+    if in_blocks:
+        summed = sums.terms + operand_error(sums.of_terms(), *moved, k)
+        # What underflows within a block is multiplied by the block's scale, less than the sum of all a.
+        underflow = underflow * (1 + sums.x if sums.blocks is None else 1 + sums.blocks.x)
+    summation = gamma(roundings, ROUNDOFF[accumulator]) * summed
     computed = operands + summation + underflow
     store = ROUNDOFF[y_dtype] * (np.abs(want) + computed)
     if y_dtype == "fp16":
