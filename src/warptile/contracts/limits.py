@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MATRIX_ORDERS = ("rows", "columns")
-"""Known orders of a 16x16x16 fp16 cooperative matrix in a subgroup of 32, lane 4g + j, elements in pairs of neighbours.
+"""Known orders of a 16x16x16 fp16 cooperative matrix in a subgroup of 32, lane 4g + j, elements in neighbouring pairs.
 
-B: elements 0, 1 at k = 2j, 2j + 1 of column g, 2, 3 at 8 further along k, 4..7 the same 8 columns further. Accumulator:
-elements 0, 1 at columns 2j, 2j + 1 of row g; "rows": 2, 3 at 8 rows further, 4..7 the same 8 columns further; "columns":
-2, 3 at 8 columns further, 4..7 the same 8 rows further.
+B: elements 0, 1 at k = 2j, 2j + 1 of column g, 2, 3 at 8 further along k, 4..7 the same 8 columns further.
+Accumulator: elements 0, 1 at columns 2j, 2j + 1 of row g; "rows": 2, 3 at 8 rows further, 4..7 the same 8 columns
+further; "columns": 2, 3 at 8 columns further, 4..7 the same 8 rows further.
 """
 
 

@@ -16,8 +16,8 @@ def octet_glsl(layout: Layout) -> str:
     """`struct Octet`, `load_octet`, `load_octets4` and `octet4`; needs `Layout.glsl(1)` before it.
 
     `Octet load_octet(row, chunk, j, rows)`: elements 8j .. 8j+7 (0 <= j < 4) of a chunk, raw words as loaded.
-    `void load_octets4(row, chunk, j, rows, out Octet o[4])`: of rows row .. row+3, with one vector load a plane word where
-    codes lie in bit planes; row and rows are multiples of 4 then.
+    `void load_octets4(row, chunk, j, rows, out Octet o[4])`: of rows row .. row+3, with one vector load a plane word
+    where codes lie in bit planes; row and rows are multiples of 4 then.
     `uint octet4(o, j, h)`: codes of elements 8j+4h .. 8j+4h+3, one a byte; h is 0 or 1.
     """
     return _bit_planes(layout.codes) if isinstance(layout.codes, BitPlanes) else _CHUNKED

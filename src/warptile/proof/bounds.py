@@ -130,8 +130,8 @@ class Sums:
 def weight_moves(kind: str) -> Moves:
     """e_w of a weight that is multiplied as `kind`: decode on both sides, then the conversion.
 
-    kind: "fp32", "fp16", "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16) or "fp16 decode"
-    (step 2b).
+    kind: "fp32", "fp16", "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16) or
+    "fp16 decode" (step 2b).
     """
     decode = gamma(2, ROUNDOFF["fp32"])
     if kind == "fp16 scales":

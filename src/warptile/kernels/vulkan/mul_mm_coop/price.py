@@ -1,7 +1,17 @@
-"""What a tile of `vulkan.mul_mm_coop` costs on paper."""
+"""What a tile of `vulkan.mul_mm_coop` costs on paper.
+
+Constants are issue slots of one fp32 multiply-add. MATRIX_SPEEDUP: an H200's matrix units ran 643 TFLOP/s of fp16 from
+registers, its vector units are rated 67. DECODE_SLOTS: a fused multiply-add of two halves and its share of unpacking;
+in fp32 twice that. Two are fitted with the others held, to the least median deviation of log(price / time) on 565 tiles
+at m = 128, 512 and 2048 there (Q4_K, n 4096, k 14336), and rounded: MATRIX_WORD_SLOTS, a word of an operand matrix read
+from shared memory, and SUM_SLOTS, what one sum costs once a workgroup (cleared, stored, and its share of the loop's
+first loads waited for), which is what more parts of k cost. Spearman of price and time is then 0.63, 0.75 and 0.72;
+with sums for nothing it is 0.50, 0.79 and 0.74: at m = 128, where parts of k decide, the order is lost.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from warptile import formats
@@ -19,19 +29,21 @@ from warptile.kernels.price_model import (
 from warptile.kernels.vulkan.mul_mm_coop import shared
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 
-# Slots of one multiply-add, a thread: matrix units run this many times the vector units' rate.
-MATRIX_SPEEDUP = 8.0
+MATRIX_SPEEDUP = 643.0 / 67.0
 DECODE_SLOTS = {"fp16": 1.75, "fp32": 3.5}
 SCALE_SLOTS = 16.0
 CONVERT_SLOTS = 0.5
+MATRIX_WORD_SLOTS = 2.0
+SUM_SLOTS = 80.0
 LAUNCH_SECONDS = 2e-6
 
 
 def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     """Price of a valid tile.
 
-    A step stages tile_m * k_chunk activations and decodes tile_n * k_chunk weights (once a block; once a warp where each
-    warp decodes its own), then each warp reads matrices_m + matrices_n operand matrices a k of the matrix and multiplies.
+    A step stages tile_m * k_chunk activations and decodes tile_n * k_chunk weights (once a block; once a warp where
+    each warp decodes its own), then each warp reads matrices_m + matrices_n operand matrices (matrices_m where weights
+    are in registers) a k of the matrix and multiplies. At the end every thread's sums leave.
     """
     found = formats.by_name(problem.format)
     weight_bits = 8 * found.block_bytes / found.block_size
@@ -41,21 +53,28 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     steps = ceil_div(tile.part_k(problem.k), tile.k_chunk)
     threads = tile.workgroup
     shared_bytes = shared.shared_bytes(tile, groups)
-    held = registers(limits, tile.accumulators, _operands(tile))
+    held = registers(_for_workgroup(limits, threads), tile.accumulators, _operands(tile))
     resident = residency(limits, threads, shared_bytes, held.count)
     in_registers = tile.weights == "registers"
     copies = 1 if tile.weights == "block" else tile.warps_m
 
     x_elements = tile.tile_m * tile.k_chunk / threads
     w_elements = copies * tile.tile_n * tile.k_chunk / threads
-    m, n, k = tile.matrix_sides
+    m, n, _ = tile.matrix_sides
     a_words = tile.matrices_m * m * tile.k_chunk / 2 / tile.subgroup
     b_words = 0.0 if in_registers else tile.matrices_n * n * tile.k_chunk / 2 / tile.subgroup
     scales = tile.tile_n * tile.k_chunk / CHUNK * groups / threads
     work = ThreadWork(
         fma=steps * tile.accumulators * tile.k_chunk / MATRIX_SPEEDUP,
-        alu=steps * (w_elements * DECODE_SLOTS[tile.decode] + scales * SCALE_SLOTS + x_elements * CONVERT_SLOTS),
-        shared_words=steps * (x_elements / 2 + (0.0 if in_registers else w_elements / 2) + a_words + b_words),
+        alu=steps
+        * (
+            w_elements * DECODE_SLOTS[tile.decode]
+            + scales * SCALE_SLOTS
+            + x_elements * CONVERT_SLOTS
+            + (a_words + b_words) * MATRIX_WORD_SLOTS
+        )
+        + tile.accumulators * SUM_SLOTS,
+        shared_words=steps * (x_elements / 2 + (0.0 if in_registers else w_elements / 2)),
         global_words=steps * (w_elements * weight_bits / 32 + x_elements * _x_bytes(problem) / 4) / 4,
         barriers=float(steps * _barriers(tile)),
         live=tile.accumulators,
@@ -86,6 +105,15 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
         spills=held.spills,
         notes=_notes(tile, problem, limits, workgroups),
     )
+
+
+def _for_workgroup(limits: Limits, threads: int) -> Limits:
+    """The limits with the most registers a thread at which a workgroup of `threads` still fits on a unit."""
+    fitting = limits.registers_per_unit // threads // 8 * 8
+    most = limits.max_registers_per_thread
+    if not fitting or not most or limits.register_bands:
+        return limits
+    return dataclasses.replace(limits, max_registers_per_thread=min(most, fitting))
 
 
 def _barriers(tile: MulMmCoopTile) -> int:

@@ -107,9 +107,10 @@ def device_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list[
         f"{needed} > {limits.shared_bytes}",
     )
     if tile.weights == "registers":
+        known = ", ".join(MATRIX_ORDERS)
         rule(
             limits.matrix_order in MATRIX_ORDERS,
-            f"weights in registers: a lane's part of a matrix is in an order the kernel knows ({', '.join(MATRIX_ORDERS)})",
+            f"weights in registers: a lane's part of a matrix is in an order the kernel knows ({known})",
             f"order {limits.matrix_order or 'not found by the probe'}",
         )
     return broken

@@ -1,4 +1,4 @@
-"""The translation units of `vulkan.mul_mm_coop`: constants of a tile, the layout's decoders, the bodies beside this file."""
+"""The translation units of `vulkan.mul_mm_coop`: a tile's constants, decoders, the bodies beside this file."""
 
 from __future__ import annotations
 

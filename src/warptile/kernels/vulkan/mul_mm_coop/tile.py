@@ -14,14 +14,14 @@ CHUNK = 32
 class MulMmCoopTile(Tile):
     """A workgroup of warps_n x warps_m warps, each owning matrices_n x matrices_m cooperative matrices of y.
 
-    operands: "fp16" or "int8", what is multiplied. matrix: the device's matrix, MxNxK (m along tokens, n along weight
-    rows). k_chunk: elements of k a step. weights: where they are decoded, "block" (once for all warps, to shared memory),
-    "warp" (each warp its own rows, to its own part of shared memory) or "registers" (each warp straight into its matrices,
-    in the order that the driver keeps a matrix in). activations: "shared" (staged once a block) or "private" (each warp
-    reads its own from global memory). accumulator: "fp32" or "fp16". decode: arithmetic a weight is decoded in, "fp32" or
-    "fp16". buffers: stages of shared memory, 1 or 2. prefetch: 0, or how far ahead global loads are issued, in steps
-    (weights in registers: in chunks of 32). split_k: parts of k that different workgroups take. first: the dimension
-    whose workgroups follow one another, "n" or "m".
+    operands: "fp16", what is multiplied. matrix: the device's matrix, MxNxK (m along tokens, n along weight rows).
+    k_chunk: elements of k a step. weights: where they are decoded, "block" (once for all warps, to shared memory),
+    "warp" (each warp its own rows, to its own part of shared memory) or "registers" (each warp straight into its
+    matrices, in the order that the driver keeps a matrix in). activations: "shared" (staged once a block).
+    accumulator: "fp32" or "fp16". decode: arithmetic a weight is decoded in, "fp32" or "fp16". buffers: stages of
+    shared memory, 1 or 2. prefetch: 0, or how far ahead global loads are issued, in steps (weights in registers: in
+    chunks of 32). split_k: parts of k that different workgroups take. first: the dimension whose workgroups follow
+    one another, "n" or "m".
     """
 
     kernel: ClassVar[str] = "vulkan.mul_mm_coop"

@@ -21,13 +21,13 @@ _SUBGROUP = 32
 
 
 def matrix_order(runtime: VulkanRuntime) -> str:
-    """The one of `contracts.limits.MATRIX_ORDERS` that the device keeps, or "" where it keeps another or has no such matrix."""
+    """The one of `MATRIX_ORDERS` that the device keeps; "" where it keeps another or has no such matrix."""
     held = held_elements(runtime)
     return "" if held is None else named(held)
 
 
 def held_elements(runtime: VulkanRuntime) -> NDArray[np.int32] | None:
-    """i32[2, 32, 8]: for B column * 16 + k, for the accumulator row * 16 + column of each lane's elements; else None."""
+    """i32[2, 32, 8]: B's column * 16 + k, the accumulator's row * 16 + column, of each lane's elements; else None."""
     if not _possible(runtime.limits()):
         return None
     text = files(__package__).joinpath("matrix_order.comp").read_text()
