@@ -309,10 +309,21 @@ def part_gemm(bench: Bench, sizes: Sequence[int], keep: int, quick: bool, tiles:
             arm.row["tflops"] = problem.flops / us / 1e6
         print(f"m {m}: best {min(a.row['us'] for a in best):.1f} us, "
               f"{max(a.row['tflops'] for a in best):.0f} TFLOP/s", flush=True)  # fmt: skip
+        for weights in ("registers", "block"):
+            show_launches(bench, [a for a in best if a.tile.fields()["weights"] == weights][:1])
         for weights, count in (("registers", 2), ("block", 1)):
             picked = [a for a in best if a.tile.fields()["weights"] == weights][:count]
             part_variants(bench, picked, problem, x, y, want_all[:m])
         device.free([x, y])
+
+
+def show_launches(bench: Bench, arms: Sequence[Arm]) -> None:
+    """Microseconds of each launch of an arm (parts of k, then their sum), median over all copies several times."""
+    for arm in arms:
+        runs = [launch for _ in range(8) for run in arm.launches for launch in run]
+        each = np.reshape(bench.device.time(runs), (-1, len(arm.launches[0])))
+        arm.row["launch_us"] = [1e6 * float(s) for s in np.median(each, axis=0)]
+        print(f"  launches {[round(us, 1) for us in arm.row['launch_us']]} us: {arm.tile.text()}", flush=True)
 
 
 WITHOUT = {
