@@ -79,6 +79,7 @@ def emulated(source: Source) -> Source:
         ("matrices_n=2,matrices_m=1,k_chunk=32,buffers=2", "Q5_1", 36, 160, 21, "fp16"),
         ("matrices_n=2,matrices_m=2,k_chunk=32,split_k=2", "Q8_0", 68, 160, 33, "fp32"),
         ("matrices_n=4,matrices_m=1,k_chunk=32,prefetch=0", "Q4_1", 68, 64, 3, "fp32"),
+        ("matrices_n=2,matrices_m=1,k_chunk=128,prefetch=4", "Q4_0", 32, 160, 7, "fp32"),
         ("matrices_n=2,matrices_m=1,k_chunk=32,first=n", "Q6_K", 40, 256, 17, "fp32"),
         ("matrices_n=2,matrices_m=1,k_chunk=64,prefetch=2,buffers=2", "PTQ1_0", 32, 128, 5, "fp32"),
     ],
