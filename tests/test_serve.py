@@ -122,8 +122,9 @@ def test_untuned_activations_are_never_quantized(
 
 
 def test_an_untuned_matmul_is_said_once(session: Session, w: QuantTensor) -> None:
-    with pytest.warns(UntunedWarning, match="untuned: nothing was measured"):
+    with pytest.warns(UntunedWarning, match="untuned: nothing was measured") as said:
         session.matmul(x_of(4, 576), w)
+    assert said[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         session.matmul(x_of(4, 576), w)

@@ -34,7 +34,7 @@ from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
 from warptile.runtimes import open_device
 from warptile.search import rank_all
-from warptile.tables import Table
+from warptile.tables import NEAR, Table
 from warptile.weights import QuantTensor
 
 FIRST_DEVICE = "vulkan:0"
@@ -100,6 +100,11 @@ class Session:
         run; and what the runtime raises. Otherwise the table decides, with an UntunedWarning once a matmul where it
         holds nothing valid.
         """
+        return self._matmul(x, w, kernel, tile)
+
+    def _matmul(
+        self, x: NDArray[np.float32], w: QuantTensor, kernel: str | None, tile: str | None
+    ) -> NDArray[np.float32]:
         n, k = w.shape
         if not isinstance(x, np.ndarray) or x.dtype != np.float32:
             kind = f"{x.dtype} array" if isinstance(x, np.ndarray) else type(x).__name__
@@ -137,7 +142,7 @@ class Session:
     def _route(self, problem: Problem) -> Route:
         limits = self.runtime.limits()
         layout = formats.by_name(problem.format).layout.name
-        why = "nothing was measured for it on this device"
+        why = f"nothing was measured within {NEAR} times its m on this device"
         known = self.table.lookup(problem, layout, PROOF_VERSION)
         if known is not None:
             try:
@@ -168,7 +173,7 @@ class Session:
             warnings.warn(
                 f"{problem.text()} is served {route.status}: {route.why}; warptile tune measures it",
                 UntunedWarning,
-                stacklevel=3,
+                stacklevel=4,  # user, matmul, _matmul, here
             )
         return route
 
@@ -260,4 +265,4 @@ def matmul(
     tile: str | None = None,
 ) -> NDArray[np.float32]:
     """`Session.matmul` on the default session of a device (the first Vulkan device where none is named)."""
-    return default_session(device or FIRST_DEVICE).matmul(x, w, kernel, tile)
+    return default_session(device or FIRST_DEVICE)._matmul(x, w, kernel, tile)

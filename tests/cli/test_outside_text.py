@@ -1,4 +1,4 @@
-"""What comes from outside reaches the terminal as one printable line."""
+"""What comes from outside reaches the terminal as one printable line; the display stays in its window."""
 
 from __future__ import annotations
 
@@ -28,6 +28,21 @@ def test_the_display_shows_a_table_s_tile_without_obeying_it() -> None:
         display.update(Event("recheck", f"Q4_1 n=64  {ESCAPE}evil", 1.0, 59.0, 0))
     assert "evil" in out.getvalue()
     assert "\x1b" not in out.getvalue()
+
+
+@pytest.mark.parametrize("matmuls", [0, 1, 4, 5, 40])
+@pytest.mark.parametrize("width", [44, 100])
+def test_the_display_fits_its_window(matmuls: int, width: int) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=width, height=10)
+    display = live.Display(console, "model", "vulkan:0", 60)
+    best = {f"Q4_1 n={n} k=14336 m=128": (1e-3, 2e-3) for n in range(matmuls)}
+    display.update(Event("race", "Q4_1 n=64 k=64 m=128  4 tiles", 1.0, 59.0, 3, best))
+    out.seek(0)
+    out.truncate()
+    console.print(display)
+    assert len(out.getvalue().splitlines()) < 10
+    assert ("more" in out.getvalue()) == (matmuls > 4)
 
 
 def test_an_error_line_has_no_escape_codes(capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from warptile.cli import run
+
 MAIN = [sys.executable, "-c", "from warptile.cli import main; main()"]
 CHECK = ["check", "--tile", "128,128,128,32,32,64,2,4,2,1,16", "--kernel", "mul_mm", "--device", "mali-g610"]
 
@@ -44,3 +46,9 @@ def test_work_goes_on_where_nobody_watches(tmp_path: Path, software_device: str)
     os.close(err)
     assert done.returncode == 0
     assert done.stdout.rstrip().endswith("0 wrong")
+
+
+def test_no_verb_shows_the_verbs(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    shown = capfd.readouterr().out
+    assert all(verb in shown for verb in ("tune", "prove", "check", "table", "journal"))

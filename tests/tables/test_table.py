@@ -55,9 +55,15 @@ def test_a_person_reads_intervals_with_measured_ends(tmp_path: Path) -> None:
 def test_between_two_equal_winners_is_tuned_and_elsewhere_is_not(tmp_path: Path) -> None:
     made = table(tmp_path, point(1, "vulkan.b:n=2"), point(128), point(512))
     assert status(made, 300) == ("vulkan.a:n=1", "tuned")
-    assert status(made, 8) == ("vulkan.b:n=2", "untuned")  # log2: 3 steps from 1, 4 from 128
+    assert status(made, 4) == ("vulkan.b:n=2", "untuned")
     assert status(made, 100) == ("vulkan.a:n=1", "untuned")
-    assert status(made, 4096) == ("vulkan.a:n=1", "untuned")
+    assert status(made, 2048) == ("vulkan.a:n=1", "untuned")
+
+
+def test_a_winner_far_from_the_m_asked_for_says_nothing(tmp_path: Path) -> None:
+    made = table(tmp_path, point(1, "vulkan.b:n=2"), point(128))
+    for far in (5, 8, 31, 513, 4096):
+        assert made.lookup(P.at(far), LAYOUT, proof=1) is None
 
 
 def test_other_shapes_formats_layouts_dtypes_are_not_served(tmp_path: Path) -> None:

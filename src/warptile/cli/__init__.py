@@ -41,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code.
 
-    Every error made on purpose, and every usage error, is one line on stderr and code 2.
+    Every error made on purpose, and every usage error, is one line on stderr and code 2. No arguments ask for help.
     """
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(None if arguments is None else list(arguments), prog_name="warptile", standalone_mode=False)
+        code = app(given or ["--help"], prog_name="warptile", standalone_mode=False)
     except KeyboardInterrupt:
         return _stopped()
     except BrokenPipeError:

@@ -23,6 +23,9 @@ STAGES = {
     "decide": "racing against stock",
 }
 
+# Title, bar (two lines where the window is narrow), what is measured now, and the cursor's own line.
+LINES_ABOVE = 5
+
 
 class Display:
     """Shows a tune's events on `console` while it is entered."""
@@ -63,7 +66,7 @@ class Display:
         )
         doing = show.line(_doing(self._event))
         doing.overflow, doing.no_wrap = "ellipsis", True
-        return Group(head, bar, doing, _best(self._event))
+        return Group(head, bar, doing, _best(self._event, self._console.size.height - LINES_ABOVE))
 
 
 def _doing(event: Event) -> str:
@@ -72,13 +75,18 @@ def _doing(event: Event) -> str:
     return f"{STAGES.get(event.stage, event.stage)}  {shown}"
 
 
-def _best(event: Event) -> Table:
+def _best(event: Event, height: int) -> Table:
+    """The best tiles in at most `height` lines: a display that is higher than its window cannot be taken back."""
+    rows = list(event.best.items())
+    most = max(1, height - 1 if len(rows) < height else height - 2)
     table = Table(box=None, padding=(0, 2), header_style="dim")
-    table.add_column("best so far")
-    table.add_column("stock", justify="right")
-    table.add_column("best", justify="right")
-    table.add_column("", justify="right")
-    for name, (best, stock) in event.best.items():
+    table.add_column("best so far", no_wrap=True, overflow="ellipsis")
+    table.add_column("stock", justify="right", no_wrap=True)
+    table.add_column("best", justify="right", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    for name, (best, stock) in rows[:most]:
         gain = f"{stock / best:.2f}x" if stock and best else ""
         table.add_row(Text(name), show.duration(stock or None), show.duration(best), gain)
+    if len(rows) > most:
+        table.add_row(Text(f"and {len(rows) - most} more", style="dim"))
     return table

@@ -25,14 +25,17 @@ from warptile.contracts.runtime import all_ids, sample_dtype
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 MOST_COPIES = 256
+ASSUMED_CACHE_BYTES = 128 << 20
+"""What a device whose cache is not known is taken to have: more than the last-level caches of the cards it stands
+for, so that no race times cached weights unseen."""
 
 
 @dataclass(frozen=True)
 class Bench:
     """Buffers for one problem. x[m, k] and y[m, n] are shared by all arms; `copies` are equal weights, apart in memory.
 
-    rotated_bytes: the copies together. cache_bytes: the device's cache; where rotated_bytes does not exceed it, the
-    memory allowed was too little and timings may be of cached weights.
+    rotated_bytes: the copies together. cache_bytes: the device's cache, `ASSUMED_CACHE_BYTES` where it is not known;
+    where rotated_bytes does not exceed it, the memory allowed was too little and timings may be of cached weights.
     """
 
     problem: Problem
@@ -56,7 +59,7 @@ def open_bench(
     upload: makes one more copy of the weights. memory_bytes: what the copies may take together; one copy is made in
     any case. At most 256 copies.
     """
-    cache = runtime.limits().cache_bytes
+    cache = runtime.limits().cache_bytes or ASSUMED_CACHE_BYTES
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((problem.m, problem.k), np.float32).astype(sample_dtype(problem.x_dtype))
     y = np.zeros((problem.m, problem.n), sample_dtype(problem.y_dtype))

@@ -6,6 +6,6 @@ journal.
 
 from warptile.tables.points import Key, Point, Row, Validity
 from warptile.tables.rebuild import rebuild_from
-from warptile.tables.table import SCHEMA, Served, Table, table_path
+from warptile.tables.table import NEAR, SCHEMA, Served, Table, table_path
 
-__all__ = ["SCHEMA", "Key", "Point", "Row", "Served", "Table", "Validity", "rebuild_from", "table_path"]
+__all__ = ["NEAR", "SCHEMA", "Key", "Point", "Row", "Served", "Table", "Validity", "rebuild_from", "table_path"]

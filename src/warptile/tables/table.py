@@ -42,6 +42,10 @@ def table_path(folder: Path, identity: Identity) -> Path:
     return folder / f"{identity.runtime}-{slug}-{digest}.json"
 
 
+NEAR = 4
+"""How many times more or fewer tokens than a measured m its winner may serve, marked `untuned`."""
+
+
 class Table:
     """Measured winners of the device that `identity` names. Changes are kept by `save`."""
 
@@ -76,7 +80,9 @@ class Table:
 
         The rule, by m: a measured m serves itself. Between two neighbouring measured ms whose winners are the
         same tile that tile serves, since both ends of the interval were measured. Any other m gets the winner
-        of the measured m nearest in log2 (the smaller of two as near), marked `untuned`. A point whose driver,
+        of the measured m nearest in log2 (the smaller of two as near), marked `untuned`, where that is at most
+        `NEAR` times off: kernels cross over within a few doublings of m, so farther away a measured winner says
+        nothing, and None is the answer as where nothing was measured. A point whose driver,
         compiler or proof version is not the current one, or whose artefact differs from `artefact(tile)` where
         that is given, is marked `stale`. Another device's table is never looked at.
         """
@@ -89,6 +95,8 @@ class Table:
         nearest = min(points, key=lambda q: (abs(math.log2(q / max(m, 1))), q))
         point = points[nearest]
         inside = below is not None and above is not None and points[below].tile == points[above].tile
+        if not inside and not nearest / NEAR <= max(m, 1) <= nearest * NEAR:
+            return None
         if not inside:
             return Served(point.tile, "untuned", point, f"m = {m} was not measured; nearest is m = {nearest}")
         ends = {points[q] for q in (below, above) if q is not None}

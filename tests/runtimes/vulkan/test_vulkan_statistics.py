@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import pytest
+
 from warptile import devices
 from warptile.contracts import Limits
 from warptile.runtimes.vulkan.limits import host_cache_bytes, with_card_data
@@ -64,6 +66,14 @@ def test_the_hosts_last_level_cache_counts(tmp_path: Path) -> None:
         (folder / "level").write_text(level + "\n")
         (folder / "size").write_text(size + "\n")
     assert host_cache_bytes(tmp_path) == 36 << 20
+
+
+def test_a_host_without_sys_is_asked_through_the_c_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"SC_LEVEL3_CACHE_SIZE": 0, "SC_LEVEL2_CACHE_SIZE": 2 << 20}
+    monkeypatch.setattr("os.sysconf_names", dict.fromkeys(sizes, 0))
+    monkeypatch.setattr("os.sysconf", sizes.__getitem__)
+    assert host_cache_bytes(tmp_path / "absent") == 2 << 20
+    sizes["SC_LEVEL2_CACHE_SIZE"] = -1
     assert host_cache_bytes(tmp_path / "absent") == 0
 
 

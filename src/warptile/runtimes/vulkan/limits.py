@@ -91,17 +91,23 @@ def with_card_data(reported: Limits) -> Limits:
 
 
 def host_cache_bytes(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
-    """Bytes of the host's last-level cache, from Linux's /sys; 0 where it does not say."""
+    """Bytes of the host's last-level cache, from Linux's /sys, else from the C library; 0 where neither says."""
     levels: dict[int, int] = {}
     for index in root.glob("index*"):
         try:
             level = int((index / "level").read_text())
-            size = (index / "size").read_text().strip()
-            scale = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1)
-            levels[level] = max(levels.get(level, 0), int(size.rstrip("KM")) * scale)
+            text = (index / "size").read_text().strip()
+            scale = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:], 1)
+            levels[level] = max(levels.get(level, 0), int(text.rstrip("KM")) * scale)
         except (OSError, ValueError):
             continue
-    return levels[max(levels)] if levels else 0
+    if levels:
+        return levels[max(levels)]
+    for name in ("SC_LEVEL3_CACHE_SIZE", "SC_LEVEL2_CACHE_SIZE"):
+        asked = os.sysconf(name) if name in os.sysconf_names else 0
+        if asked > 0:
+            return asked
+    return 0
 
 
 def _subgroups(device: Device) -> tuple[int, int, int]:
