@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MATRIX_ORDERS = ("rows", "columns")
+"""Known orders of a 16x16x16 fp16 cooperative matrix in a subgroup of 32, lane 4g + j, elements in neighbouring pairs.
+
+B: elements 0, 1 at k = 2j, 2j + 1 of column g, 2, 3 at 8 further along k, 4..7 the same 8 columns further.
+Accumulator: elements 0, 1 at columns 2j, 2j + 1 of row g; "rows": 2, 3 at 8 rows further, 4..7 the same 8 columns
+further; "columns": 2, 3 at 8 columns further, 4..7 the same 8 rows further.
+"""
+
 
 @dataclass(frozen=True)
 class RegisterBand:
@@ -31,7 +39,8 @@ class Limits:
     Zero in `registers_per_unit`, `threads_per_unit`, `units` or a bandwidth means: not known, and a price
     that would need it leaves it out. `kind`: "gpu" or "software" (every thread runs on the host's processor).
     shared_bytes: a workgroup's most; shared_bytes_per_unit: the pool residency is counted against.
-    live: whether this machine can run on it (a data file cannot).
+    live: whether this machine can run on it (a data file cannot). matrix_order: one of `MATRIX_ORDERS`, or "" where a
+    probe on the device found another order or none ran.
     """
 
     name: str
@@ -60,6 +69,7 @@ class Limits:
     features: frozenset[str] = frozenset()
     cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
     live: bool = False
+    matrix_order: str = ""
 
     def has(self, feature: str) -> bool:
         """Whether a feature is present.
