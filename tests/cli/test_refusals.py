@@ -38,7 +38,6 @@ def shapes(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "command"),
         (("frobnicate",), "frobnicate"),
         (("tune",), "MODEL"),
         (("tune", "x.gguf", "--nope"), "--nope"),

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MATRIX_ORDERS = ("rows", "columns")
+"""Known orders of a 16x16x16 fp16 cooperative matrix in a subgroup of 32, lane 4g + j, elements in neighbouring pairs.
+
+B: elements 0, 1 at k = 2j, 2j + 1 of column g, 2, 3 at 8 further along k, 4..7 the same 8 columns further.
+Accumulator: elements 0, 1 at columns 2j, 2j + 1 of row g; "rows": 2, 3 at 8 rows further, 4..7 the same 8 columns
+further; "columns": 2, 3 at 8 columns further, 4..7 the same 8 rows further.
+"""
+
 
 @dataclass(frozen=True)
 class RegisterBand:
@@ -34,6 +42,7 @@ class Limits:
     live: whether this machine can run on it (a data file cannot).
     arrangement: how this runtime's kernels want packed weights to lie ("rows", "quads"; see `layouts.pack`).
     activations: type of x and y that a model's matmuls are tuned for on this runtime ("fp32", "fp16").
+    matrix_order: one of `MATRIX_ORDERS`, or "" where a probe on the device found another order or none ran.
     """
 
     name: str
@@ -64,6 +73,7 @@ class Limits:
     live: bool = False
     arrangement: str = "rows"
     activations: str = "fp32"
+    matrix_order: str = ""
 
     def has(self, feature: str) -> bool:
         """Whether a feature is present.

@@ -140,6 +140,26 @@ class Layout:
         return max(1, CHUNK // self.scales.group)
 
     @property
+    def affine(self) -> bool:
+        """Whether a device decodes to d * code - m; else it is d * codebook[code]. Two values are a line, too."""
+        return self.codebook is None or len(self.codebook.values) == 2
+
+    @property
+    def has_m(self) -> bool:
+        """Whether the device's `Chunk` has an m: the file's minimum, the offset or the lower of two values."""
+        return self.affine and (self.scales.has_minimum or self.offset != 0 or self.codebook is not None)
+
+    def glsl_scale(self) -> str:
+        """Statements that set `c.d`, and `c.m` where the layout has one, for `row`, `chunk`, `rows`."""
+        text = self.scales.glsl_load(len(self.codes.planes(self.block)))
+        if self.affine and self.codebook is not None:
+            low, high = self.codebook.values
+            text += f"    c.m = c.d * {float(-low)};\n    c.d *= {float(high - low)};\n"
+        elif self.offset:
+            text += f"    c.m = c.d * {float(self.offset)};\n"
+        return text
+
+    @property
     def signed_minimum(self) -> bool:
         """Whether value = scale * s - minimum needs its minimum, s being the signed byte of `codes_s4`."""
         return self.scales.has_minimum or (self.codebook is not None and len(self.codebook.values) == 2)
@@ -162,14 +182,8 @@ class Layout:
         row and the slice's rows must be multiples of it. With rows > 1, `load_chunk` serves `load_chunks` alone.
         """
         kind = "vec2" if self.groups_per_chunk == 2 else "float"
-        affine = self.codebook is None or len(self.codebook.values) == 2
-        has_m = affine and (self.scales.has_minimum or self.offset != 0 or self.codebook is not None)
-        load = self.codes.glsl_load() + self.scales.glsl_load(len(self.codes.planes(self.block)))
-        if affine and self.codebook is not None:
-            low, high = self.codebook.values
-            load += f"    c.m = c.d * {float(-low)};\n    c.d *= {float(high - low)};\n"
-        elif self.offset:
-            load += f"    c.m = c.d * {float(self.offset)};\n"
+        affine, has_m = self.affine, self.has_m
+        load = self.codes.glsl_load() + self.glsl_scale()
         members = self.codes.glsl_members() + f"    {kind} d;\n" + (f"    {kind} m;\n" if has_m else "")
         at = "[i / 4u]" if kind == "vec2" else ""
         minus = f" - c.m{at}" if has_m else ""

@@ -23,6 +23,9 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5 units in the last place, five roundings).
    The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 + gamma_2) / 254 +
    gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
+2b. A weight decoded in fp16 ("fp16 decode"): scale and minimum are rounded to fp16, each by 2 u16 of itself and one
+    subnormal spacing, the code minus its offset (at most 255) is exact, and one fused multiply-add rounds the result:
+    e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24.
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
    order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.
@@ -47,6 +50,8 @@ from warptile.contracts import Arithmetic, Wrong
 ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 SMALLEST_NORMAL = {"fp32": 2.0**-126, "fp16": 2.0**-14}
 SUBNORMAL_SPACING_FP16 = 2.0**-24
+LARGEST_CODE = 255
+"""Of any format: codes are at most eight bits, codebook values at most a signed byte."""
 LARGEST_STEP = 128
 ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType({"q8_1": 32})
 """Elements that share a scale in activations quantized to int8 codes of at most 127."""
@@ -133,11 +138,15 @@ def weight_moves(kind: str) -> Moves:
     """e_w of a weight that is multiplied as `kind`: decode on both sides, then the conversion.
 
     kind: "fp32", "fp16", "bf16" or "tf32"; after " from fp16 unit": converted to that from fp16 over its row's unit;
-    or "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16).
+    "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16) or "fp16 decode" (step 2b).
     """
     decode = gamma(2, ROUNDOFF["fp32"])
     if kind == "fp16 scales":
         return Moves(2 * decode + 2 * ROUNDOFF["fp16"] * (1 + decode), 0.0, (LARGEST_STEP + 1) * SUBNORMAL_SPACING_FP16)
+    if kind == "fp16 decode":
+        u = 2 * ROUNDOFF["fp16"]
+        alpha = 2 * decode + u * (1 + u) ** 2
+        return Moves(alpha, u, SUBNORMAL_SPACING_FP16 * (LARGEST_CODE + 2))
     last, _, first = kind.partition(" from ")
     converted = _conversion(last)
     if not first:

@@ -28,7 +28,7 @@ layout(push_constant) uniform Scalars {{
 {own}}} P;
 layout(std430, set = 0, binding = 0) readonly buffer XBuffer {{ {x_type} X[]; }};
 layout(std430, set = 0, binding = 1) readonly buffer WBuffer {{ uint W[]; }};
-layout(std430, set = 0, binding = 2) {y_access}buffer YBuffer {{ float Y[]; }};
+layout(std430, set = 0, binding = 2) {y_access}buffer YBuffer {{ {y_type} Y[]; }};
 layout(std430, set = 0, binding = {executed}) writeonly buffer ExecutedBuffer {{ uint executed[]; }};
 void mark_executed() {{
     if (gl_WorkGroupID == uvec3(0) && gl_LocalInvocationIndex == 0u) executed[P.slot] = BUILD_ID;
@@ -45,6 +45,7 @@ def translation_unit(
     extensions: tuple[str, ...] = (),
     own_scalars: tuple[str, ...] = (),
     y_access: str = "writeonly ",
+    y_type: str = "float",
 ) -> str:
     """One GLSL translation unit: header, the layout's decoder (`Layout.glsl()`), the kernel's body.
 
@@ -57,6 +58,7 @@ def translation_unit(
         own="".join(f"    uint {name};\n" for name in own_scalars),
         x_type=x_type,
         y_access=y_access,
+        y_type=y_type,
         executed=bindings,
     )
     return header + decoder + body

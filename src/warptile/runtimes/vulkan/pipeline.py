@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ class Pipelines:
         self._limits = limits
         self.glslang = Glslang(cache / "spirv", device.physical.api)
         self._interfaces: dict[tuple[int, int], Interface] = {}
+        self._lock = threading.Lock()
         self._pipelines: list[Any] = []
         self._path = cache / "pipelines" / f"{hashlib.sha256(identity.encode()).hexdigest()}.bin"
         self._saved = b""
@@ -66,10 +68,11 @@ class Pipelines:
 
     def interface(self, bindings: int, scalars: int) -> Interface:
         """The layouts for `bindings` storage buffers, the executed ids and 1 + `scalars` push-constant words."""
-        found = self._interfaces.get((bindings, scalars))
-        if found is None:
-            found = self._interfaces[bindings, scalars] = self._new_interface(bindings + 1, 4 * (1 + scalars))
-        return found
+        with self._lock:
+            found = self._interfaces.get((bindings, scalars))
+            if found is None:
+                found = self._interfaces[bindings, scalars] = self._new_interface(bindings + 1, 4 * (1 + scalars))
+            return found
 
     def build(self, key: str, source: Source, finish: Callable[[VulkanBinary], None]) -> VulkanBinary:
         """Compile `source`; its build id becomes specialization constant 100. Raises CompileFailed, DoesNotFit."""
@@ -98,9 +101,10 @@ class Pipelines:
         data = ffi.new("uint8_t[]", size[0])
         check(lib.vkGetPipelineCacheData(self._device.handle, self._cache, size, data), "reading the cache")
         content = bytes(ffi.buffer(data, size[0]))
-        if content and content != self._saved:
-            write_checked(self._path, content)
-            self._saved = content
+        with self._lock:
+            if content and content != self._saved:
+                write_checked(self._path, content)
+                self._saved = content
 
     def close(self) -> None:
         """Destroy pipelines and layouts."""

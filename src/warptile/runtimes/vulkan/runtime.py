@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile.contracts.errors import DoesNotFit, UnusableInput
+from warptile.contracts.errors import CandidateRejected, DoesNotFit, UnusableInput
 from warptile.contracts.launch import Launch, Scratch, Source
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Resources
@@ -22,6 +24,7 @@ from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.guards import GuardedBuffer, guarded_buffer, guards_intact
 from warptile.runtimes.vulkan.instance import Instance, PhysicalDevice
 from warptile.runtimes.vulkan.limits import device_limits
+from warptile.runtimes.vulkan.matrix_order import matrix_order
 from warptile.runtimes.vulkan.memory import HOST, Block, Memory, VulkanBuffer, host_cached, live
 from warptile.runtimes.vulkan.pipeline import Pipelines, VulkanBinary
 from warptile.runtimes.vulkan.scratch import ScratchPool
@@ -52,9 +55,11 @@ class VulkanRuntime:
             self._device, self._limits, places.cache / "vulkan", f"{entry.name}\n{entry.driver}"
         )
         self._binaries: dict[str, VulkanBinary] = {}
+        self._emitting = threading.Lock()
         self._executed: list[int] = []
         self._scratches = ScratchPool(self.guarded_buffer, self.free)
         self._ceilings: Ceilings | None = None
+        self._limits = dataclasses.replace(self._limits, matrix_order=matrix_order(self))
 
     def limits(self) -> Limits:
         """Limits of this device through Vulkan."""
@@ -143,6 +148,18 @@ class VulkanRuntime:
             self._binaries[key] = found
         return found
 
+    def compile_all(self, sources: Sequence[Source], threads: int) -> list[VulkanBinary | CandidateRejected]:
+        """`compile` of each source, several at a time; what a source raises as a rejection stands in its place."""
+
+        def one(source: Source) -> VulkanBinary | CandidateRejected:
+            try:
+                return self.compile(source)
+            except CandidateRejected as error:
+                return error
+
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(one, sources))
+
     def resources(self, binary: Binary) -> Resources | None:
         """The driver's statistics; None where it has none to give."""
         return resources(read_statistics(self._device, _own_binary(binary).pipeline))
@@ -204,7 +221,8 @@ class VulkanRuntime:
         assert self._queue.executed is not None
         source = binary.source
         nothing = (self._queue.executed,) * source.bindings
-        self._queue.run([Dispatch(binary, nothing, (0,) * source.scalars, (0, 0, 0))], timed=False)
+        with self._emitting:
+            self._queue.run([Dispatch(binary, nothing, (0,) * source.scalars, (0, 0, 0))], timed=False)
 
     def _check_size(self, nbytes: int) -> None:
         if nbytes > self._limits.max_buffer_bytes:

@@ -1,0 +1,1 @@
+"""The parts of `benchmarks/vulkan_gpu.py`."""
