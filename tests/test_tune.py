@@ -139,7 +139,7 @@ def test_a_second_run_rechecks_and_repeats_nothing(tmp_path: Path) -> None:
     assert {row.reuse for row in result.rows} == {"rechecked"}
     assert sorted(step for step, _ in second.log) == ["prove"] * 3 + ["race"] * 3
     assert {row.tile for row in result.rows} == {BEST}
-    assert any("--explore" in hint for hint in result.hints)
+    assert any("--explore" in hint.words for hint in result.hints)
 
 
 @pytest.mark.parametrize("steps", range(1, 40, 4))
@@ -228,9 +228,14 @@ def test_a_race_cut_short_by_the_budget_is_raced_by_the_next_run(tmp_path: Path)
     hurried = run(FakeStand(round_seconds=10.0), tmp_path)
     assert {row.decision.outcome for row in hurried.rows} == {"undecided"}
     assert all(row.tile == STOCK and row.seconds == row.stock_seconds > 0 for row in hurried.rows)
-    assert "resumes" in hurried.hints[0]
+    assert "resumes" in hurried.hints[0].why
     result = run(FakeStand(), tmp_path)
     assert {(row.tile, row.decision.outcome, row.reuse) for row in result.rows} == {(BEST, "accept", "resumed")}
+
+
+def test_the_best_of_all_screenings_are_compared_once_more(tmp_path: Path) -> None:
+    result = run(FakeStand(unlucky=BEST), tmp_path)
+    assert all(row.tile == BEST for row in result.rows)
 
 
 def test_explore_searches_on_from_the_winners(tmp_path: Path) -> None:

@@ -6,10 +6,6 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
 from warptile import formats, kernels
 from warptile.contracts import BrokenRule, Limits, Price, Problem
 
@@ -112,15 +108,6 @@ def plain(report: CheckReport) -> str:
     lines = rows(report)
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
-
-
-def render(report: CheckReport) -> Group:
-    """The report as a rich renderable: the verdict in colour, then one line a number. Values are never markup."""
-    table = Table.grid(padding=(0, 2))
-    styles = {"verdict": "bold green" if report.valid else "bold red", "broken rule": "red", "note": "dim"}
-    for name, value in rows(report):
-        table.add_row(Text(name, style="dim"), Text(value, style=styles.get(name, "")))
-    return Group(table)
 
 
 def _malformed(report: CheckReport) -> bool:

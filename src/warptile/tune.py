@@ -17,7 +17,7 @@ from warptile.proof.version import PROOF_VERSION
 from warptile.tables import Table
 from warptile.tuning.budget import Budget
 from warptile.tuning.conclude import conclude, recheck
-from warptile.tuning.explore import explore, next_group, open_group
+from warptile.tuning.explore import explore, next_group, open_group, play_off
 from warptile.tuning.notes import Notes
 from warptile.tuning.order import group_problems
 from warptile.tuning.recall import Recall
@@ -94,6 +94,7 @@ def tune_on(
         while (chosen := next_group(state)) is not None:
             explore(state, chosen)
         for problem in state.waiting():
+            play_off(state, problem)
             conclude(state, problem)
     except KeyboardInterrupt:
         journal.append(entries.run("interrupted", identity, tried=notes.tried))

@@ -13,6 +13,7 @@ from warptile.bench import OpsReport, bench_ops
 from warptile.cli import options, show
 from warptile.cli.tune_view import grid
 from warptile.journal import Journal
+from warptile.race.statistics import UNBOUNDED
 from warptile.tables import Table
 from warptile.tuning.budget import Budget
 from warptile.tuning.worker_stand import WorkerStand
@@ -51,7 +52,9 @@ def ops(
             Table.load(kept.state / "tables", identity),
             Journal(kept.state / "journal"),
             clock,
-            lambda line: errors.print(Text(f"[{show.clock(clock.spent())}] {line}"), soft_wrap=True),
+            lambda line: errors.print(
+                Text(f"[{show.clock(clock.spent())}] racing  {show.short(line)}"), soft_wrap=True
+            ),
             seed,
         )
     if json:
@@ -63,14 +66,14 @@ def ops(
 def _print(report: OpsReport) -> None:
     console = show.out()
     table = grid()
-    table.add_column("matmul\nserved tile", overflow="fold")
+    table.add_column("matmul\nserved tile")
     for name in ("stock", "served", "GFLOP/s", "ceiling", "spread"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("ratio\ninterval", no_wrap=True)
     for row in report.rows:
         race = row.race
         table.add_row(
-            Text(row.problem.text()),
+            Text(row.problem.text(), no_wrap=True),
             show.duration(row.stock_seconds),
             show.duration(row.seconds),
             show.significant(row.gflops),
@@ -79,14 +82,20 @@ def _print(report: OpsReport) -> None:
             f"{race.ratio:.2f}x" if row.stock else "no stock",
         )
         table.add_row(
-            Text(show.tile(row.tile) if row.status == "tuned" else f"{row.status}: {show.tile(row.tile)}", style="dim"),
+            show.wrapping(
+                show.tile(row.tile) if row.status == "tuned" else f"{row.status}: {show.tile(row.tile)}", "dim"
+            ),
             *[""] * 5,
-            Text(f"[{race.low:.2f}, {race.high:.2f}]" if row.stock else ""),
+            Text(show.interval(race.low, race.high) if row.stock else ""),
         )
     console.print(show.text(f"{report.name} on {report.identity.device}, {report.identity.driver}", "bold"))
     console.print(table)
     if report.geomean is not None:
-        console.print(Text(f"geomean {show.ratio(*report.geomean)} over {len(report.rows)} matmuls, stock / served"))
+        few = sum(row.race.high >= UNBOUNDED for row in report.rows)
+        mean = f"{report.geomean[0]:.2f}x" if few else show.ratio(*report.geomean)
+        console.print(Text(f"geomean {mean} over {len(report.rows)} matmuls, stock / served"))
+        if few:
+            console.print(Text(f"{few} of them had too few rounds for an interval: give more --budget", style="yellow"))
     top = report.ceilings
     console.print(
         Text(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from warptile import check as checking
 from warptile import devices as files
@@ -21,9 +23,9 @@ def check(
     device: Annotated[
         str, typer.Option("--device", help="A live device, or a card's data file.")
     ] = options.FIRST_DEVICE,
-    n: Annotated[int, typer.Option(min=1)] = checking.DEFAULT_N,
-    k: Annotated[int, typer.Option(min=1)] = checking.DEFAULT_K,
-    m: Annotated[int, typer.Option(min=1)] = checking.DEFAULT_M,
+    n: Annotated[int, typer.Option("--n", min=1, help="Rows of the weights.")] = checking.DEFAULT_N,
+    k: Annotated[int, typer.Option("--k", min=1, help="Elements a row.")] = checking.DEFAULT_K,
+    m: Annotated[int, typer.Option("--m", min=1, help="Number of tokens.")] = checking.DEFAULT_M,
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
@@ -34,8 +36,20 @@ def check(
     if json:
         show.print_json(report.to_json())
     else:
-        show.out().print(checking.render(report))
+        show.out().print(render(report))
     raise typer.Exit(report.exit_code)
+
+
+def render(report: checking.CheckReport) -> Table:
+    """The report as a rich renderable: the verdict in colour, then one line a number. Values are never markup."""
+    table = Table.grid(padding=(0, 2))
+    styles = {"verdict": "bold green" if report.valid else "bold red", "broken rule": "red", "note": "dim"}
+    for name, value in checking.rows(report):
+        style = styles.get(name, "")
+        table.add_row(
+            Text(name, style="dim"), show.wrapping(value, style) if name == "tile" else Text(value, style=style)
+        )
+    return table
 
 
 def limits_of(device: str, places: Places) -> Limits:

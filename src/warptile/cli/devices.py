@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from warptile import devices as files
 from warptile.cli import options, show
+from warptile.cli.tune_view import grid
 from warptile.contracts import UnusableInput
 from warptile.runtimes import survey
 
@@ -20,11 +20,11 @@ def devices(json: options.Json = False) -> None:
         value = {"devices": found.devices, "reasons": dict(found.reasons), "data_files": known}
         show.print_json(value)
     elif found.devices:
-        table = Table(box=None, padding=(0, 2))
+        table = grid()
         for name in ("device", "name", "type", "driver"):
             table.add_column(name)
         for entry in found.devices:
-            table.add_row(entry.id, show.text(entry.name), entry.type, show.text(entry.driver))
+            table.add_row(entry.id, show.wrapping(entry.name), entry.type, show.wrapping(entry.driver))
         console = show.out()
         console.print(table)
         console.print(Text(f"known from a data file, for paper and compile only: {', '.join(known)}", style="dim"))

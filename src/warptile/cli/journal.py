@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
 
 import typer
@@ -45,12 +46,28 @@ def list_entries(
     if json:
         show.print_json({"folder": str(journal.folder), "entries": hits, "warnings": warnings})
         return
-    table = grid()
-    for name in ("entry", "kind", "what", "outcome"):
-        table.add_column(name, overflow="fold", no_wrap=name == "entry")
-    for hit in hits:
-        table.add_row(f"{hit.run}:{hit.line}", hit.kind, _what(hit), show.text(hit.outcome))
-    show.out().print(table if hits else Text(f"no entries in {journal.folder}"))
+    console = show.out()
+    for name, lines in itertools.groupby(hits, lambda hit: hit.run):
+        table = grid()
+        table.add_column("line", justify="right", no_wrap=True)
+        table.add_column("kind", min_width=max(map(len, KINDS)), no_wrap=True)
+        table.add_column("matmul, tile", min_width=43)
+        table.add_column("outcome")
+        for hit in lines:
+            table.add_row(str(hit.line), hit.kind, _matmul(hit), show.wrapping(hit.outcome))
+            if hit.tile:
+                table.add_row("", "", show.wrapping(show.tile(hit.tile), "dim"), "")
+        console.print(show.text(f"run {name}", "bold"), soft_wrap=True)
+        console.print(table)
+    if hits:
+        console.print(
+            Text(
+                "an entry: warptile journal show RUN:LINE; of RUN its last eight characters will do",
+                style="dim",
+            )
+        )
+    else:
+        console.print(Text(f"no entries in {show.path(journal.folder)}"), soft_wrap=True)
 
 
 def _index_path(journal: Journal) -> str:
@@ -58,9 +75,8 @@ def _index_path(journal: Journal) -> str:
     return str(journal.folder / "index.sqlite") if journal.folder.is_dir() else ":memory:"
 
 
-def _what(hit: Hit) -> Text:
-    problem = f"{hit.format} n={hit.n} k={hit.k}" + (f" m={hit.m}" if hit.m else "") if hit.format else ""
-    return show.text(" ".join(part for part in (problem, show.tile(hit.tile) if hit.tile else "") if part))
+def _matmul(hit: Hit) -> Text:
+    return show.text(f"{hit.format} n={hit.n} k={hit.k}" + (f" m={hit.m}" if hit.m else "") if hit.format else "")
 
 
 @app.command("show")
@@ -72,10 +88,11 @@ def show_entry(
     """Print one entry, or every entry of a run, as JSON."""
     journal = Journal(options.places(state, None).state / "journal")
     name, _, number = entry.partition(":")
-    files = [file for file in journal.files() if file.stem.startswith(name)]
+    files = [file for file in journal.files() if file.stem.startswith(name) or file.stem.endswith(f"-{name}")]
     if len(files) != 1 or not name:
-        found = "no run" if not files else f"{len(files)} runs"
-        raise UnusableInput(f"{found} named {name!r} in {journal.folder}; warptile journal list shows them")
+        found = f"{len(files)} runs" if files else "no run"
+        which = f": {', '.join(file.stem for file in files[-3:])}" if files else ""
+        raise UnusableInput(f"{found} whose name begins or ends with {name!r} in {journal.folder}{which}")
     if number and not number.isdecimal():
         raise UnusableInput(f"{entry!r} is no RUN:LINE")
     lines = [line for line in read_lines(files[0]) if isinstance(line, Line)]

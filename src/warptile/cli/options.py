@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from warptile.cli.show import path
 from warptile.contracts import UnusableInput
 from warptile.places import Places
 
@@ -21,6 +22,7 @@ Budget = Annotated[str, typer.Option("--budget", help="Time to spend, such as 90
 Seed = Annotated[int, typer.Option("--seed", help="Seed of weights, activations and orders.")]
 
 FIRST_DEVICE = "vulkan:0"
+DEFAULT_M = "128"
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MOST_M = 1 << 20
 
@@ -29,6 +31,13 @@ def places(state: Path | None, cache: Path | None) -> Places:
     """The user's folders, each replaced where one is given."""
     default = Places.default()
     return dataclasses.replace(default, state=state or default.state, cache=cache or default.cache)
+
+
+def given(device: str, state: Path | None, cache: Path | None) -> dict[str, tuple[str, ...]]:
+    """The words of these options that were not left out, by name, paths as short as they may be."""
+    words: dict[str, tuple[str, ...]] = {} if device == FIRST_DEVICE else {"device": ("--device", device)}
+    folders = {"state": state, "cache": cache}
+    return words | {name: (f"--{name}", path(where)) for name, where in folders.items() if where is not None}
 
 
 def seconds(text: str) -> float:

@@ -15,6 +15,7 @@ from warptile.contracts import CandidateRejected, Kernel, Limits, Problem, Unusa
 from warptile.tuning.worker_stand import WorkerStand
 
 LEVELS = ("quick", "full")
+DETAIL = "\n       "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +46,7 @@ def prove(
     state: options.State = None,
     cache: options.Cache = None,
 ) -> None:
-    """Prove tiles on a device: every output element right, written once, in bounds, deterministic, by that binary."""
+    """Prove tiles on a device: every output element right and written, in bounds, deterministic, by that binary."""
     if level not in LEVELS:
         raise UnusableInput(f"proof level {level!r} is not known; levels are {', '.join(LEVELS)}")
     seconds = options.seconds(deadline)
@@ -102,8 +103,8 @@ def _line(proved: Proved) -> Text:
     line.append(f"{proved.problem.text()}  {show.tile(proved.tile)}", style="default")
     verdict = proved.verdict
     if verdict is not None and proved.right:
-        what = f"  {len(verdict.shapes)} shapes, NMSE {verdict.nmse:.1e}, error {verdict.worst_ratio:.0%} of its bound"
-        line.append(what, style="dim")
+        what = f"{len(verdict.shapes)} shapes, NMSE {verdict.nmse:.1e}, error {verdict.worst_ratio:.0%} of its bound"
+        line.append(f"{DETAIL}{what}", style="dim")
     if proved.reason:
-        line.append(f"  {' '.join(proved.reason.split())}", style="default")
+        line.append(f"{DETAIL}{' '.join(proved.reason.split())}", style="default")
     return line

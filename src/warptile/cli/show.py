@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from warptile.cli.wrap import Pieces
 from warptile.contracts import Problem, UnusableInput
-from warptile.gguf.escape import escaped
+from warptile.gguf.escape import escaped, printable
 from warptile.journal import to_json
 from warptile.kernels import parse_tile
+from warptile.race.statistics import UNBOUNDED
 
 
 def out() -> Console:
@@ -37,6 +42,11 @@ def print_json(value: Any) -> None:
 def text(value: str, style: str = "") -> Text:
     """Outside text as it is: never markup, unprintable characters escaped."""
     return Text(escaped(value), style=style)
+
+
+def wrapping(value: str, style: str = "") -> Pieces:
+    """Outside text whole, never markup; it breaks after commas and spaces where it does not fit."""
+    return Pieces(printable(value), style)
 
 
 def duration(seconds: float | None) -> str:
@@ -78,9 +88,48 @@ def matmul(problem: Problem) -> str:
     return f"{problem.format} n={problem.n} k={problem.k}{experts}"
 
 
+def interval(low: float, high: float) -> str:
+    """ "[5.67, 7.17]"; "few rounds" where there were too few for an interval."""
+    return f"[{low:.2f}, {high:.2f}]" if high < UNBOUNDED else "few rounds"
+
+
 def ratio(middle: float, low: float, high: float) -> str:
     """ "6.51x [5.67, 7.17]"."""
-    return f"{middle:.2f}x [{low:.2f}, {high:.2f}]"
+    return f"{middle:.2f}x {interval(low, high)}"
+
+
+def span(seconds: float) -> str:
+    """ "19 s", "3 min 41 s"."""
+    whole = round(seconds)
+    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"
+
+
+def path(where: Path | str) -> str:
+    """A path as the working directory sees it, where that is shorter."""
+    try:
+        relative = os.path.relpath(where)
+    except ValueError:  # another drive
+        return str(where)
+    return min(str(where), relative, key=len)
+
+
+def program() -> str:
+    """How this program was called, as a shell would find it again: "warptile", or the path of its script."""
+    called = Path(sys.argv[0])
+    if called.name != "warptile" or not called.is_file():
+        return "warptile"
+    found = shutil.which("warptile")
+    return "warptile" if found is not None and Path(found).samefile(called) else path(called)
+
+
+def command(*words: str) -> str:
+    """A command line of this program that can be pasted into a shell."""
+    return shlex.join([program(), *words])
+
+
+def short(words: str) -> str:
+    """Words of a progress line, two spaces apart, with every tile in short."""
+    return "  ".join(tile(word) if ":" in word else word for word in words.split("  "))
 
 
 def clock(seconds: float) -> str:

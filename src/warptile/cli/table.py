@@ -50,19 +50,30 @@ def show_table(
         show.print_json({"path": str(table.path), **table.to_json()})
         return
     console = show.out()
-    console.print(Text(str(table.path), style="dim"), soft_wrap=True)
+    console.print(Text(show.path(table.path), style="dim"), soft_wrap=True)
     listed = grid()
-    for name in ("matmul", "M", "tile", "time", "ratio", "valid"):
-        listed.add_column(name, overflow="fold", no_wrap=name in ("matmul", "ratio"))
+    listed.add_column("matmul\nM", no_wrap=True)
+    listed.add_column("tile\nstock tile it beat")
+    listed.add_column("time", justify="right", no_wrap=True)
+    listed.add_column("ratio\ninterval", no_wrap=True)
+    listed.add_column("valid")
     for row in table.rows():
         for point in row.points:
+            won = point.tile != point.stock
             listed.add_row(
                 show.text(show.matmul(row.key.problem(point.m))),
-                str(point.m),
-                show.text(show.tile(point.tile)),
+                show.wrapping(show.tile(point.tile), "bold"),
                 show.duration(point.seconds),
-                show.ratio(point.ratio, point.low, point.high) if point.tile != point.stock else "stock stays",
-                show.text(point.validity.stale(table.identity, PROOF_VERSION) or "yes"),
+                f"{point.ratio:.2f}x" if won else "stock stays",
+                show.wrapping(point.validity.stale(table.identity, PROOF_VERSION) or "yes"),
+            )
+            beaten = show.tile(point.stock) if won and point.stock else ""
+            listed.add_row(
+                Text(f"M = {point.m}", style="dim"),
+                show.wrapping(beaten, "dim"),
+                Text(show.duration(point.stock_seconds) if beaten else "", style="dim"),
+                show.interval(point.low, point.high) if beaten else "",
+                "",
             )
     console.print(listed if table.rows() else Text("nothing was tuned on this device yet: warptile tune MODEL.gguf"))
 
@@ -129,7 +140,9 @@ def forget(
     if json:
         show.print_json({"forgotten": chosen, "path": str(table.path)})
     else:
-        show.out().print(Text(f"{len(chosen)} of {len(keys)} matmuls forgotten in {table.path}"), soft_wrap=True)
+        show.out().print(
+            Text(f"{len(chosen)} of {len(keys)} matmuls forgotten in {show.path(table.path)}"), soft_wrap=True
+        )
 
 
 @app.command("rebuild")
@@ -149,4 +162,4 @@ def rebuild(
     if json:
         show.print_json({"path": str(table.path), **table.to_json()})
     else:
-        show.out().print(Text(f"{len(table.rows())} rows written to {table.path}"), soft_wrap=True)
+        show.out().print(Text(f"{len(table.rows())} rows written to {show.path(table.path)}"), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ from rich.text import Text
 
 from warptile.cli import live, options, show, tune_view
 from warptile.tune import tune as run_tune
-from warptile.tuning.result import Interrupted
+from warptile.tuning.result import Hint, Interrupted
 
 
 def tune(
@@ -17,7 +18,7 @@ def tune(
         str, typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")
     ],
     device: options.Device = options.FIRST_DEVICE,
-    m: options.Ms = "128",
+    m: options.Ms = options.DEFAULT_M,
     budget: options.Budget = "5m",
     explore: Annotated[
         bool, typer.Option("--explore", help="Search on even where the table holds a winner for every matmul.")
@@ -36,7 +37,21 @@ def tune(
     except Interrupted as stop:
         show.err().print(Text(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None
+    chosen = options.given(device=device, state=state, cache=cache)
+    hints = [(_command(hint, m, chosen), hint.why) for hint in result.hints]
     if json:
-        show.print_json(result.to_json())
+        show.print_json({**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]})
     else:
-        tune_view.print_result(show.out(), result)
+        tune_view.print_result(show.out(), result, hints)
+
+
+def _command(hint: Hint, m: str, chosen: dict[str, tuple[str, ...]]) -> str:
+    """The hint's command line with the options of this run that it has too."""
+    words, takes = list(hint.words), ["device", "state", "cache"]
+    if words[0] == "tune":
+        source = words[1]
+        words[1] = show.path(source) if Path(source).is_file() else source
+        words += ["--m", m] if m != options.DEFAULT_M else []
+    elif words[0] == "journal":
+        takes = ["state"]
+    return show.command(*words, *(word for name in takes for word in chosen.get(name, ())))

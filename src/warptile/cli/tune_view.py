@@ -1,6 +1,9 @@
-"""The end of a tune as a person reads it: two lines a matmul, made for 100 columns, folding below."""
+"""The end of a tune as a person reads it: two lines a matmul, made for 100 columns, tiles wrapped where narrower."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
@@ -8,12 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from warptile.cli import show
+from warptile.race.statistics import UNBOUNDED
 from warptile.tuning.result import ModelSum, TuneResult, TuneRow
 
 LINES = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
-
-
-NO_FLOOR = 100.0
 
 
 def grid() -> Table:
@@ -21,25 +22,31 @@ def grid() -> Table:
     return Table(box=LINES, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
 
 
-def print_result(console: Console, result: TuneResult) -> None:
-    """Heading, table, sums, notes, where it is kept, what to run next."""
-    console.print(_heading(result), soft_wrap=True)
+def print_result(console: Console, result: TuneResult, hints: Sequence[tuple[str, str]]) -> None:
+    """Heading, table, sums, notes, where it is kept, what to run next.
+
+    hints: (command line, what it does).
+    """
+    console.print(_heading(result))
     console.print(_table(result))
     console.print()
     for each in result.sums:
-        console.print(_sum(each), soft_wrap=True)
-    for line in [*_notes(result), *_kept(result)]:
+        console.print(_sum(each))
+    for line in _notes(result):
+        console.print(line)
+    for line in _kept(result, hints):
         console.print(line, soft_wrap=True)
 
 
 def _heading(result: TuneResult) -> Text:
-    line = show.text(result.name, "bold")
-    line.append(f" on {result.identity.device}, {result.identity.driver}", style="not bold")
-    how = f"{result.tried} proofs in {show.clock(result.seconds)}, {result.rejected} tiles rejected"
+    file = Path(result.source).name
+    line = show.text(result.name if file in ("", result.name) else f"{file} ({result.name})", "bold")
+    line.append("\n").append(show.text(f"on {result.identity.device}, {result.identity.driver}", "not bold"))
+    how = f"{result.tried} proofs in {show.span(result.seconds)}, {result.rejected} rejected"
     if result.rechecked:
-        how = f"re-checked, not repeated: every winner of the table proved and raced again ({how})"
+        how = f"re-checked, not repeated: every winner proved and raced again; {how}"
     elif result.recalled:
-        how = f"resumed: {result.recalled} results taken from earlier runs ({how})"
+        how = f"resumed: {result.recalled} results taken from earlier runs; {how}"
     line.append(f"\n{how}\n", style="dim not bold")
     return line
 
@@ -47,8 +54,8 @@ def _heading(result: TuneResult) -> Text:
 def _table(result: TuneResult) -> Table:
     table = grid()
     table.add_column("matmul, count, M", no_wrap=True)
-    table.add_column("stock tile\nchosen kernel and tile", overflow="fold")
-    table.add_column("time", justify="right", no_wrap=True, vertical="bottom")
+    table.add_column("stock tile\nchosen kernel and tile")
+    table.add_column("time", justify="right", no_wrap=True)
     table.add_column("ratio\ninterval", no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
     for row in result.rows:
@@ -62,16 +69,16 @@ def _add(table: Table, row: TuneRow) -> None:
     stock = show.tile(row.stock) if row.stock else f"no stock tile: {row.stock_note}"
     table.add_row(
         show.text(show.matmul(problem)),
-        show.text(stock, "dim"),
+        show.wrapping(stock, "dim"),
         Text(show.duration(row.stock_seconds), style="dim"),
         Text(f"{row.ratio:.2f}x", style="green") if row.stock and not stays else Text(_stays(row) if stays else ""),
         Text(f"{row.share:.0%}"),
     )
     table.add_row(
         Text(times, style="dim"),
-        Text("" if stays else show.tile(row.tile), style="bold"),
+        show.wrapping("" if stays else show.tile(row.tile), "bold"),
         Text("" if stays else show.duration(row.seconds), style="bold"),
-        Text("" if stays or not row.stock else f"[{row.low:.2f}, {row.high:.2f}]", style="green"),
+        Text("" if stays or not row.stock else show.interval(row.low, row.high), style="green"),
         "",
     )
 
@@ -100,18 +107,17 @@ def _notes(result: TuneResult) -> list[Text]:
     lines += [Text(f"{problem.text()}: {reason}", style="yellow") for problem, reason in result.unserved]
     lines += [Text(note, style="yellow") for note in result.notes]
     raced = [row for row in result.rows if row.race is not None]
-    if raced:
-        floors = [row.floor for row in raced if row.floor < NO_FLOOR] or [0.0]
-        low, high = min(floors), max(floors)
-        lines.append(Text(f"A/A floor of these races: {1 + low:.3f} to {1 + high:.3f}", style="dim"))
+    floors = [1 + row.floor for row in raced if 1 + row.floor < UNBOUNDED]
+    if floors:
+        lines.append(Text(f"A/A floor of these races: {min(floors):.3f} to {max(floors):.3f}", style="dim"))
     again = [row.race.ratio for row in raced if row.reuse == "rechecked" and row.race is not None]
     if again:
         lines.append(Text(f"ratios when raced again: {min(again):.2f}x to {max(again):.2f}x", style="dim"))
     return lines
 
 
-def _kept(result: TuneResult) -> list[Text]:
-    lines = [Text(f"table    {result.table}"), Text(f"journal  {result.journal}")]
-    for index, hint in enumerate(result.hints):
-        lines.append(Text(("next     " if index == 0 else "         ") + hint))
+def _kept(result: TuneResult, hints: Sequence[tuple[str, str]]) -> list[Text]:
+    lines = [Text(f"table    {show.path(result.table)}"), Text(f"journal  {show.path(result.journal)}")]
+    for command, why in hints:
+        lines += [Text(f"next     {why}:"), Text(f"  {command}", style="bold")]
     return lines

@@ -12,13 +12,14 @@ def escaped(name: str) -> str:
 
     Control characters, line breaks, direction marks and lone surrogates become backslash escapes.
     """
-    return _printable(name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "...")
+    return printable(name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "...")
 
 
 def shown(path: Path) -> str:
     """The whole path as one printable line."""
-    return _printable(str(path))
+    return printable(str(path))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """The whole text as one printable line."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -14,6 +14,8 @@ BATCH = 3
 PATIENCE = 4
 FEWEST_BATCHES = 2
 GAIN = 0.98
+CLOSE = 1.25
+FINALISTS = 6
 FIRST_BATCH_S = 10.0
 SCREEN_S = (4.0, 20.0)
 SCREEN_RUNS = 8
@@ -110,6 +112,15 @@ def _screen(state: State, problem: Problem, offers: Sequence[Offer]) -> bool:
     if after is None:
         return False
     return before is None or after[1] < GAIN * standing.seconds.get(before[0], float("inf"))
+
+
+def play_off(state: State, problem: Problem) -> None:
+    """Screen the best tiles of all screenings together, once more: earlier ones saw the machine in different states."""
+    standing = state.standings[problem]
+    others = sorted((s, t) for t, s in standing.seconds.items() if t != standing.stock)
+    close = [text for seconds, text in others if seconds <= CLOSE * others[0][0]][:FINALISTS]
+    if len(close) > 1 and state.budget.left() > reserve(state):
+        _measure(state, problem, close)
 
 
 def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:

@@ -94,8 +94,16 @@ class ModelSum:
 
 
 @dataclass(frozen=True)
+class Hint:
+    """What to run next: words after `warptile` on a command line, device and folders left out, and what they do."""
+
+    words: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
 class TuneResult:
-    """The end of a tune. unserved: (problem, reason) without a valid tile. hints: commands to run next.
+    """The end of a tune. unserved: (problem, reason) without a valid tile. hints: what to run next.
 
     tried, rejected: candidates compiled in this run, and those of them that were out. recalled: verdicts and
     races taken from earlier runs. notes: what happened on the way that a person should know, one line each.
@@ -116,7 +124,7 @@ class TuneResult:
     rejected: int
     recalled: int
     notes: tuple[str, ...] = ()
-    hints: tuple[str, ...] = ()
+    hints: tuple[Hint, ...] = ()
 
     @property
     def rechecked(self) -> bool:

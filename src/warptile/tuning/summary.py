@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Mapping, Sequence
 
 from warptile.contracts import Problem, Workload
-from warptile.tuning.result import TuneResult, TuneRow, bare, model_sum
+from warptile.tuning.result import Hint, TuneResult, TuneRow, bare, model_sum
 from warptile.tuning.state import State
 
 
@@ -34,16 +33,19 @@ def summary(
     known = {problem for problem, _ in unserved}
     late = [(p, "the budget ended before it was measured") for p in state.standings if p not in rows and p not in known]
     rechecked = bool(listed) and all(row.reuse == "rechecked" for row in listed)
-    source = shlex.quote(workload.source)
-    hints = []
     open_ones = [row for row in listed if row.decision.outcome == "undecided"]
+    again = ("tune", workload.source)
     if rechecked:
-        hints.append(f"warptile tune {source} --explore    # search on from these winners")
+        first = Hint((*again, "--explore"), "searches on from these winners")
     elif late or open_ones:
-        hints.append(f"warptile tune {source} --budget {2 * state.budget.seconds:.0f}s    # it resumes")
+        first = Hint((*again, "--budget", f"{2 * state.budget.seconds:.0f}s"), "resumes with more time")
     else:
-        hints.append(f"warptile tune {source}    # re-checks these winners in seconds")
-    hints += ["warptile table show    # what is served on this device", "warptile journal list    # what was tried"]
+        first = Hint(again, "re-checks these winners in seconds")
+    hints = (
+        first,
+        Hint(("table", "show"), "what is served on this device"),
+        Hint(("journal", "list"), "what was tried"),
+    )
     return TuneResult(
         name=workload.name,
         source=workload.source,
@@ -60,5 +62,5 @@ def summary(
         rejected=notes.rejected,
         recalled=notes.recall.used,
         notes=tuple(state.said),
-        hints=tuple(hints),
+        hints=hints,
     )
