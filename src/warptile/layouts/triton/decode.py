@@ -193,6 +193,16 @@ def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, up, down, L: tl.conste
     elif KIND == "e8m0":
         e = load_plane(W, s0, row, at, rows, STEP, 8, SPAN, GROUPS, mask)
         scale = tl.where(e < 2, 0x00200000 << (e & 1), (e - 1) << 23).to(tl.float32, bitcast=True) * up
+    elif KIND == "e4m3":
+        s = load_plane(W, s0, row, at, rows, STEP, 8, STEP, GROUPS, mask)
+        low = s & 127
+        bits = (low << 20) + (119 << 23)
+        found = tl.where(low < 8, whole(low) * 0.0009765625, bits.to(tl.float32, bitcast=True))
+        scale = tl.where(s == 127, 0.0, found) * up
+    elif KIND == "odd":
+        d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1, mask)
+        words = load_plane(W, s1, row, at, rows, STEP, 4 * GROUPS, STEP, 1, mask)
+        scale = (half_bits(d) * up) * (whole((words >> (4 * group)) & 15) * (2 * L[17]) + L[17])
     elif KIND == "k6min":
         both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, 1, mask)
         low = load_plane(W, s1, row, at, rows, STEP, 32, STEP, 1, mask)
