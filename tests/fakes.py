@@ -5,6 +5,7 @@ Buffers are whole allocations with guard bands, so a fault can write and read wh
 
 from __future__ import annotations
 
+import dataclasses
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from warptile.contracts import (
     Limits,
     Price,
     Problem,
+    Scratch,
     Source,
     Tile,
     WeightSlice,
@@ -49,6 +51,7 @@ class FakeBinary:
     key: str
     source: Source
     compile_seconds: float = 0.0
+    helpers: tuple[FakeBinary, ...] = ()
 
 
 @dataclass
@@ -58,13 +61,14 @@ class Call:
     launch: Launch
     executed: int
     runs: int
+    buffers: tuple[FakeBuffer, ...]
 
     def payload(self, index: int, dtype: str) -> np.ndarray:
-        buffer = self.launch.buffers[index]
+        buffer = self.buffers[index]
         return buffer.memory[buffer.offset : buffer.offset + buffer.nbytes].view(sample_dtype(dtype))
 
     def words(self, index: int) -> tuple[np.ndarray, int, int]:
-        buffer = self.launch.buffers[index]
+        buffer = self.buffers[index]
         return buffer.memory.view("<u4"), buffer.offset // 4, (buffer.offset + buffer.nbytes) // 4
 
 
@@ -88,6 +92,7 @@ class FakeRuntime:
         self.runs = 0
         self.timed: list[Launch] = []
         self._ids: list[int] = []
+        self._scratches: dict[Scratch, FakeBuffer] = {}
 
     def clock(self) -> float:
         return self.now
@@ -133,6 +138,12 @@ class FakeRuntime:
         first, last = buffer.offset // 4, -(-(buffer.offset + buffer.nbytes) // 4)
         return bool((words[:first] == NAN_WORD).all() and (words[last:] == NAN_WORD).all())
 
+    def scratch_buffer(self, scratch: Scratch) -> FakeBuffer:
+        if scratch not in self._scratches:
+            self._scratches[scratch] = self._new(scratch.nbytes, BAND, BAND, True)
+            self.live -= 1  # not the caller's to free
+        return self._scratches[scratch]
+
     def free(self, buffers: Sequence[FakeBuffer]) -> None:
         for buffer in buffers:
             assert not buffer.freed[0]
@@ -140,8 +151,9 @@ class FakeRuntime:
             self.live -= 1
 
     def compile(self, source: Source, instrument: str = "none") -> FakeBinary:
-        key = repr((source.text, source.constants))
-        return FakeBinary(zlib.crc32(key.encode()) or 1, key, source)
+        key = repr((source.text, source.constants, source.helpers))
+        helpers = tuple(self.compile(helper, instrument) for helper in source.helpers)
+        return FakeBinary(zlib.crc32(key.encode()) or 1, key, source, helpers=helpers)
 
     def resources(self, binary: FakeBinary) -> None:
         return None
@@ -149,8 +161,9 @@ class FakeRuntime:
     def execute(self, launches: Sequence[Launch]) -> None:
         self._ids = []
         for launch in launches:
-            assert not any(b.freed[0] for b in launch.buffers)
-            call = Call(launch, launch.binary.id if min(launch.grid) else 0, self.runs)
+            buffers = tuple(self.scratch_buffer(b) if isinstance(b, Scratch) else b for b in launch.buffers)
+            assert not any(b.freed[0] for b in buffers)
+            call = Call(launch, launch.binary.id if min(launch.grid) else 0, self.runs, buffers)
             if min(launch.grid):
                 self.programs[launch.binary.source.text](call)
             self._ids.append(call.executed)
@@ -282,6 +295,39 @@ class FakeKernel:
             call.executed ^= 0xFF
 
 
+class TwoPassKernel(FakeKernel):
+    """A helper copies x to scratch memory, the matmul reads it from there."""
+
+    def programs(self) -> dict[str, Callable[[Call], None]]:
+        return {"matmul": self.run, "copy": self.copy}
+
+    def source(self, tile: FakeTile, problem: Problem, limits: Limits) -> Source:
+        copy = Source("python", "copy", ((0, zlib.crc32(tile.fault.encode())),), 2, 1, 1)
+        return dataclasses.replace(super().source(tile, problem, limits), helpers=(copy,))
+
+    def launch(
+        self, binary: FakeBinary, tile: FakeTile, problem: Problem, x: FakeBuffer, w: DeviceWeights, y: FakeBuffer
+    ) -> tuple[Launch, ...]:
+        scratch = Scratch("x", x.nbytes)
+        (helper,) = binary.helpers
+        if tile.fault == "strange_helper":
+            helper = FakeBinary(helper.id + 1, "", helper.source)
+        first = Launch(helper, (x, scratch), (tile,), (1, 1, 1))  # type: ignore[arg-type]
+        if tile.fault == "helper_alone":
+            return (first,)
+        after = super().launch(binary, tile, problem, scratch, w, y)  # type: ignore[arg-type]
+        return after if tile.fault == "no_helper" else (first, *after)
+
+    def copy(self, call: Call) -> None:
+        (tile,) = call.launch.scalars
+        (xs, x0, x1), (ss, s0, s1) = call.words(0), call.words(1)
+        ss[s0:s1] = xs[x0:x1]
+        if tile.fault == "helper_forgets_the_last":  # type: ignore[attr-defined]
+            ss[s1 - 1] = NAN_WORD
+        if tile.fault == "helper_writes_past":  # type: ignore[attr-defined]
+            ss[s1] = 0
+
+
 def _decoded(name: str, words: np.ndarray, rows: int, k: int, planes: tuple[int, ...], fault: str) -> np.ndarray:
     fmt = formats.by_name(name)
     if fault == "flipped_code_bit":
@@ -298,4 +344,4 @@ def _decoded(name: str, words: np.ndarray, rows: int, k: int, planes: tuple[int,
     return fmt.layout.values(fields).reshape(rows, k)
 
 
-__all__ = ["BAND", "Call", "FakeBinary", "FakeBuffer", "FakeKernel", "FakeRuntime", "FakeTile"]
+__all__ = ["BAND", "Call", "FakeBinary", "FakeBuffer", "FakeKernel", "FakeRuntime", "FakeTile", "TwoPassKernel"]

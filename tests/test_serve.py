@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import warnings
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ import numpy as np
 import pytest
 from support.models import smollm2
 
-from warptile import QuantTensor, Session
+from warptile import QuantTensor, Session, kernels
 from warptile.contracts import InvalidTile, Problem, UnusableInput
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
+from warptile.search import rank
 from warptile.serve import UntunedWarning
 from warptile.tables import Point, Table, Validity
 
@@ -104,6 +106,18 @@ def test_a_forced_tile_that_cannot_run_names_the_rule(session: Session, w: Quant
         session.matmul(x_of(4, 576), w, kernel="mul_magic")
     with pytest.raises(UnusableInput, match="names no kernel"):
         session.matmul(x_of(4, 576), w, tile="8,2,4")
+
+
+def test_untuned_activations_are_never_quantized(
+    session: Session, w: QuantTensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quantizing = kernels.by_name("vulkan.mul_mmq")
+    problem = Problem("Q4_1", *w.shape, 33)
+    limits = session.runtime.limits()
+    cheapest = dataclasses.replace(rank(problem, limits, [quantizing])[0].price, seconds=0.0)
+    monkeypatch.setattr(type(quantizing), "price", lambda *_: cheapest)
+    assert rank(problem, limits, kernels.for_runtime("vulkan"))[0].kernel == quantizing.name
+    assert session.route(problem).kernel.name != quantizing.name
 
 
 def test_an_untuned_matmul_is_said_once(session: Session, w: QuantTensor) -> None:

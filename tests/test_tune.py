@@ -122,6 +122,30 @@ def test_a_rejected_stock_tile_is_said_and_the_run_goes_on(tmp_path: Path) -> No
     assert result.sums[0].stock_seconds is None
 
 
+def test_what_the_machine_did_once_is_tried_again_and_the_winner_meets_the_stock(tmp_path: Path) -> None:
+    first = run(FakeStand(faults={STOCK: DeviceLost("killed")}), tmp_path)
+    assert all(row.stock is None for row in first.rows)
+    assert any("killed" in note for note in first.notes)
+    stand = FakeStand()
+    second = run(stand, tmp_path)
+    assert ("prove", STOCK) in stand.log
+    for row in second.rows:
+        assert (row.stock, row.tile) == (STOCK, BEST)
+        assert row.ratio == pytest.approx(16, rel=0.02)
+        assert row.stock_seconds == pytest.approx(row.problem.flops / 1e9)
+
+
+def test_what_failed_twice_is_out_and_no_stock_time_is_made_up(tmp_path: Path) -> None:
+    for _ in range(2):
+        run(FakeStand(faults={STOCK: Timeout("slow")}), tmp_path)
+    stand = FakeStand()
+    result = run(stand, tmp_path)
+    assert ("prove", STOCK) not in stand.log
+    assert all(row.stock is None and row.stock_seconds is None for row in result.rows)
+    assert result.sums[0].stock_tokens_per_s is None
+    assert any("slow" in note for note in result.notes)
+
+
 def test_stock_stays_where_nothing_is_faster(tmp_path: Path) -> None:
     result = run(FakeStand(), tmp_path, kernel=FakeKernel(stock=FakeTile(8, 4)))
     for row in result.rows:
@@ -268,3 +292,18 @@ def test_a_corrupt_journal_line_is_a_note_and_not_the_end(tmp_path: Path) -> Non
     file.write_bytes(lines[0] + b"garbage\n" + b"".join(lines[1:]))
     result = run(FakeStand(), tmp_path)
     assert any("line 2: not JSON" in note for note in result.notes)
+
+
+def test_a_journal_of_garbage_is_one_note(tmp_path: Path) -> None:
+    run(FakeStand(), tmp_path)
+    (file,) = (tmp_path / "state" / "journal").glob("*.jsonl")
+    file.write_bytes(b"garbage\n" * 1000)
+    result = run(FakeStand(), tmp_path)
+    assert [note for note in result.notes if "999 more lines" in note] == list(result.notes)
+
+
+def test_where_no_matmul_has_a_kernel_no_winner_is_promised(tmp_path: Path) -> None:
+    rows = (WorkloadRow("Q4_K", 0, 256, "linear", ("narrow",), 1),)
+    result = run(FakeStand(), tmp_path, workload=dataclasses.replace(WORKLOAD, rows=rows))
+    assert not result.rows
+    assert not any("winners" in str(hint) for hint in result.hints)

@@ -109,28 +109,32 @@ class Session:
         return y.reshape(*x.shape[:-1], n)
 
     def route(self, problem: Problem) -> Route:
-        """What the table serves for a problem; the best-priced valid tile, "untuned", where it has nothing usable."""
+        """What the table serves for a problem; the best-priced valid tile, "untuned", where it has nothing usable.
+
+        Untuned, activations stay as they are: nobody has asked for a kernel that quantizes them.
+        """
         limits = self.runtime.limits()
         layout = formats.by_name(problem.format).layout.name
         why = "nothing was measured for it on this device"
-        found = self.table.lookup(problem, layout, PROOF_VERSION)
-        if found is not None:
+        known = self.table.lookup(problem, layout, PROOF_VERSION)
+        if known is not None:
             try:
-                kernel, tile = parse_tile(found.tile)
+                kernel, tile = parse_tile(known.tile)
                 if not kernel.broken_rules(tile, problem, limits):
-                    found = self.table.lookup(
+                    known = self.table.lookup(
                         problem, layout, PROOF_VERSION, lambda _: self._key(kernel, tile, problem)
                     )
-                    assert found is not None
-                    return Route(kernel, tile, found.status, found.why)
-                why = f"the table's {found.tile} is not valid here any more"
+                    assert known is not None
+                    return Route(kernel, tile, known.status, known.why)
+                why = f"the table's {known.tile} is not valid here any more"
             except UnusableInput as error:
                 why = f"the table's tile cannot be read: {error}"
         ranking = rank_all(problem, limits, for_runtime(self.runtime.name))
-        if not ranking.candidates:
-            raise UnusableInput(f"{problem.text()}: no kernel of {self.runtime.name} has a valid tile for it here")
-        best = ranking.candidates[0]
-        return Route(by_name(best.kernel), best.tile, "untuned", why)
+        for found in ranking.candidates:
+            kernel = by_name(found.kernel)
+            if not kernel.arithmetic(found.tile, problem).quantizes_activations:
+                return Route(kernel, found.tile, "untuned", why)
+        raise UnusableInput(f"{problem.text()}: no kernel of {self.runtime.name} has a valid tile for it here")
 
     def _routed(self, problem: Problem) -> Route:
         route = self._routes.get(problem)
@@ -196,7 +200,7 @@ class Session:
             held.append(self.runtime.upload(np.zeros((problem.m, problem.n), np.float32)))
             launches = route.kernel.launch(binary, route.tile, problem, held[0], weights, held[1])
             self.runtime.execute(launches)
-            if any(executed != binary.id for executed in self.runtime.executed_ids()):
+            if self.runtime.executed_ids() != [launch.binary.id for launch in launches]:
                 raise Wrong(f"{route.tile.text()}: the device did not run the kernel that was launched")
             return self.runtime.download(held[1], np.float32, (problem.m, problem.n))
         finally:

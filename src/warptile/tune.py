@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warptile import formats, workloads
 from warptile.contracts import Kernel, Workload
-from warptile.journal import Journal, entries
+from warptile.journal import Journal, entries, warning_lines
 from warptile.kernels import for_runtime
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
@@ -81,7 +81,7 @@ def tune_on(
         lambda name: formats.by_name(name).layout.name,
     )
     state = State(stand, notes, groups, limits, budget, progress, seed)
-    state.said += [warning.text() for warning in reading.warnings]
+    state.said += warning_lines(reading.warnings)
     journal.append(
         entries.run("start", identity, source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds)
     )

@@ -47,6 +47,7 @@ def shapes(tmp_path: Path) -> str:
         (("tune", "smollm2-135m", "--m", "1,,2"), "--m"),
         (("tune", "smollm2-135m", "--budget", "soon"), "budget"),
         (("tune", "smollm2-135m", "--budget", "0s"), "budget"),
+        (("tune", "smollm2-135m", "--seed", "-1"), "--seed"),
         (("bench", "ops"), "SHAPES"),
         (("bench", "ops", "no-such-shapes"), "no-such-shapes"),
         (("check", "--tile", "1,2", "--kernel", "mul_mm", "--device", "mali-g610"), "missing"),
@@ -97,3 +98,18 @@ def test_a_newer_journal_and_a_corrupt_table(
     for verb in (("tune", shapes), ("table", "show"), ("table", "forget")):
         assert f"{path}: corrupt" in refused(capfd, *verb, *folders)
     assert path.read_text() == "{"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("study",), "STUDY"),
+        (("study", "no-such-study", "--paper"), "mali-g610, ptq1_0-loader, rdna4-bigtile"),
+        (("study", "absent.toml", "--paper"), "absent.toml: no such file"),
+        (("study", "mali-g610", "--device", "mali-g610"), "give --paper"),
+        (("study", "mali-g610", "--paper", "--device", "geforce-256"), "geforce-256"),
+        (("study", "mali-g610", "--budget", "soon"), "soon"),
+    ],
+)
+def test_studies_that_cannot_be(capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str) -> None:
+    assert said in refused(capfd, *arguments)

@@ -64,14 +64,16 @@ def line(tmp_path: Path, software_device: str, capfd: pytest.CaptureFixture[str]
 
 
 def test_tune_then_everything_that_reads_what_it_kept(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    tune = ("tune", str(line.shapes), "--m", "16", "--budget", "12s", *line.folders)
+    tune = ("tune", str(line.shapes), "--m", "16", "--budget", "30s", *line.folders)
     first = line.json(*tune)
     assert [row["problem"]["n"] for row in first["rows"]] == [96, 64]
     assert all(row["stock_seconds"] > 0 and row["seconds"] > 0 for row in first["rows"])
     assert first["sums"][0]["tokens_per_s"] >= first["sums"][0]["stock_tokens_per_s"]
     assert not first["rechecked"]
     again, *others = [hint["command"] for hint in first["hints"]]
-    assert again.endswith(f"tune {show.path(line.shapes)} --m 16 " + shlex.join(line.chosen))
+    # A slow machine's hint asks for more time as well, between the file and the rest.
+    assert f" tune {show.path(line.shapes)} " in again
+    assert again.endswith(" --m 16 " + shlex.join(line.chosen))
     for command in others:
         assert line(*shlex.split(command)[1:])[0]
 

@@ -84,6 +84,17 @@ def test_rows_of_later_slices_land_in_their_columns(device: Runtime, text: str) 
     run_exactly(device, text, Problem("Q8_0", 80, 64, 5), max_bytes=48 * 68)
 
 
+def test_more_rows_than_one_dimension_takes_workgroups(device: Runtime) -> None:
+    # A vocabulary of 262144 rows, one workgroup a row or two, passes the 65535 workgroups every device allows.
+    one_row = "mul_mat_vec:lanes_n=1,split_k=1,thread_n=1,columns=1,load_n=1,x_access=direct"
+    kernel, tile = kernels.parse_tile(f"vulkan.{one_row}")
+    assert kernel.price(tile, Problem("Q8_0", 131_073, 32, 1), device.limits()).workgroups >= 131_073
+    run_exactly(device, one_row, Problem("Q8_0", 131_073, 32, 1))
+    stock = kernel.stock(Problem("Q8_0", 262_144, 640, 1), device.limits())
+    assert stock is not None
+    assert kernel.broken_rules(stock, Problem("Q8_0", 262_144, 640, 1), device.limits()) == []
+
+
 def test_a_sum_over_parts_is_the_same_every_time(device: Runtime) -> None:
     problem = Problem("Q4_0", 64, 512, 2)
     kernel, tile = kernels.parse_tile(f"vulkan.{VEC_SPLIT}")

@@ -66,6 +66,16 @@ def test_rows_that_do_not_divide_by_the_load_are_refused() -> None:
     assert DIRECT.broken_rules(GOOD, Problem("Q4_1", 1534, 576, 128), SOFTWARE)[0].rule == "n % load_n = 0"
 
 
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [({"experts": 4, "top_k": 2}, "experts = 1"), ({"x_dtype": "fp16"}, "fp32"), ({"y_dtype": "fp16"}, "fp32")],
+)
+def test_a_matmul_the_kernels_do_not_compute_is_refused(change: dict[str, int | str], rule: str) -> None:
+    for kernel, tile, problem in ((DIRECT, GOOD, PREFILL), (VEC, GOOD_VEC, DECODE)):
+        broken = kernel.broken_rules(tile, dataclasses.replace(problem, **change), SOFTWARE)
+        assert [rule in found.rule for found in broken] == [True]
+
+
 def test_shared_memory_of_the_split_is_bounded() -> None:
     tile = dataclasses.replace(GOOD_VEC, lanes_n=128, split_k=8, thread_n=8, columns=8, x_access="direct")
     assert tile.shared_bytes == 4 * 7 * 64 * 128

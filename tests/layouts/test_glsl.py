@@ -31,9 +31,30 @@ void main() {
 """
 
 
-def decode_on(device: Runtime, format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None) -> F32:
-    """Every element of w[n, k] through `load_chunk` and `decode4`; elements not written stay NaN."""
-    text = translation_unit(format.layout.glsl(), BODY)
+INT8_VALUE = """    uint words[CODE_WORDS];
+    put_codes(load_chunk(row, chunk, P.rows), words);
+    take_codes(c, words);
+    [[unroll]] for (uint i = 0u; i < 8u; i++) {
+        int s = codes_s4(c, i);
+        vec4 v = vec4((ivec4(s << 24, s << 16, s << 8, s)) >> 24) * SCALE - MINIMUM;
+"""
+
+
+def int8_text(format: Format) -> str:
+    """The same through `put_codes`, `take_codes` and `codes_s4`: value = d * s - m."""
+    layout = format.layout
+    at = "[i / 4u]" if layout.groups_per_chunk == 2 else ""
+    value = INT8_VALUE.replace("SCALE", f"c.d{at}").replace("MINIMUM", f"c.m{at}" if layout.signed_minimum else "0.0")
+    start = "    [[unroll]] for (uint i = 0u; i < 8u; i++) {\n        vec4 v = decode4(c, i);\n"
+    assert start in BODY
+    return translation_unit(layout.glsl() + layout.glsl_int8(), BODY.replace(start, value))
+
+
+def decode_on(
+    device: Runtime, format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None, text: str = ""
+) -> F32:
+    """Every element of w[n, k] through `load_chunk` and `decode4`, or `text`; elements not written stay NaN."""
+    text = text or translation_unit(format.layout.glsl(), BODY)
     binary = device.compile(Source("glsl", text, (), bindings=3, scalars=SHARED_SCALARS, workgroup=64))
     weights = upload(device, pack(format, blocks, n, k, max_bytes))
     x = device.upload(np.zeros(4, dtype=np.float32))
@@ -67,6 +88,14 @@ def test_device_values_equal_the_host_decode(device: Runtime, format: Format, n:
     blocks = finite_blocks(format, n * blocks_a_row)
     k = blocks_a_row * format.block_size
     assert np.array_equal(decode_on(device, format, blocks, n, k), format.decode(blocks).reshape(n, k))
+
+
+@pytest.mark.parametrize("format", ALL, ids=lambda f: f.name)
+def test_int8_words_with_scale_and_minimum_are_the_values(device: Runtime, format: Format) -> None:
+    n, k = 37, 2 * format.block_size
+    blocks = finite_blocks(format, 2 * n)
+    got = decode_on(device, format, blocks, n, k, text=int8_text(format))
+    assert np.array_equal(got, format.decode(blocks).reshape(n, k))
 
 
 @pytest.mark.parametrize("name", ["Q5_0", "Q6_K", "PTQ1_0", "MXFP4"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from warptile import formats
 from warptile.contracts import Arithmetic
 from warptile.proof.bounds import (
+    BlockSums,
     Moves,
     Sums,
     Unbounded,
@@ -109,7 +112,58 @@ def test_one_wrong_code_in_fp32_exceeds_the_bound() -> None:
 
 
 def test_unknown_arithmetic_has_no_bound() -> None:
-    with pytest.raises(Unbounded, match="int32"):
+    with pytest.raises(Unbounded, match="q8_0"):
         element_bound(np.ones((1, 1)), sums(1, 1, 1, 1, 1), Arithmetic("q8_0", "q8_0", "int32", 1), 1)
     with pytest.raises(Unbounded, match="fp8"):
         weight_moves("fp8")
+
+
+INT8 = Arithmetic("fp32", "q8_1", "int32", 2 + 4)
+
+
+def quantized(x: np.ndarray) -> np.ndarray:
+    """x[m, k] as int8 codes times their scale, the largest of each 32 divided by 127."""
+    blocks = x.reshape(len(x), -1, 32)
+    scale = np.abs(blocks).max(axis=2, keepdims=True) * np.float32(1 / 127)
+    codes = np.rint(blocks / np.where(scale > 0, scale, 1))
+    return (codes * scale.astype(np.float64)).reshape(x.shape)
+
+
+@pytest.mark.parametrize("name", ["Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K"])
+@pytest.mark.parametrize("weights", ["fp32", "fp16 scales"])
+def test_the_bound_holds_for_activations_quantized_in_blocks(name: str, weights: str) -> None:
+    fmt = formats.by_name(name)
+    case = build(Wanted(fmt, 512, "random", 5, x_block=32), 16, 40)
+    assert case.sums is not None
+    w = fmt.decode(case.blocks.reshape(-1, fmt.block_bytes)).reshape(40, 512).astype(np.float64)
+    arithmetic = dataclasses.replace(INT8, weights=weights)
+    bound = element_bound(case.want, case.sums, arithmetic, 512)
+    error = np.abs(quantized(case.x) @ w.T - case.want)
+    assert (error <= bound).all()
+    assert error.max() > bound.max() / 100
+
+
+def test_half_a_scale_an_element_is_reached_and_no_more_is_allowed() -> None:
+    """One block: a = 127, every other activation halfway between codes, all errors of the weights' signs."""
+    x = np.array([[127.0] + [0.5] * 31])
+    w = np.array([[1.0] + [2.0] * 31])
+    a = np.full_like(x, 127.0)
+    blocks = BlockSums(a @ w.T, a @ w.T, a.sum(keepdims=True))
+    sized = Sums(x @ w.T, x @ w.T, x.sum(keepdims=True), w.sum(keepdims=True), w.sum(keepdims=True), blocks)
+    want = x @ w.T
+    bound = element_bound(want, sized, INT8, 32)[0, 0]
+    assert bound >= 0.5 * 2 * 31
+    assert bound < 0.5 * (2 * 31 + 1) * 1.0001
+    with pytest.raises(Unbounded, match="no sums of blocks"):
+        element_bound(want, dataclasses.replace(sized, blocks=None), INT8, 32)
+
+
+def test_scales_in_fp16_move_each_term() -> None:
+    moves = weight_moves("fp16 scales")
+    scale, minimum = np.float32(0.001234), np.float32(0.0217)
+    for code in (0, 7, 15):
+        w = float(scale) * code - float(minimum)
+        moved = float(np.float16(scale)) * code - float(np.float16(minimum))
+        assert abs(moved - w) <= moves.alpha * (float(scale) * code + float(minimum)) + moves.eta
+    tiny = 2.0**-26
+    assert abs(0.0 * 127 - tiny * 127) <= moves.eta

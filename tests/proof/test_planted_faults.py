@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes import FakeKernel, FakeRuntime, FakeTile
+from tests.fakes import FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
 from warptile.contracts import DoesNotFit, InvalidTile, Problem, Timeout, UnusableInput, Verdict
 from warptile.proof import CHECKS, PROOF_VERSION, ReferenceCache, prove
 
@@ -79,6 +79,27 @@ def test_a_planted_fault_is_named_by_its_check(cache: ReferenceCache, fault: str
     found = verdict(cache, fault, weights=weights, tile_k=96 if fault in {"k_tail", "reads_past_k"} else 32)
     assert not found.right
     assert found.failed == check, found.detail
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    {
+        "none": "",
+        "no_helper": "finite",  # every run finds the scratch poisoned, though the run before left it right
+        "helper_alone": "launch",
+        "strange_helper": "launch",
+        "helper_forgets_the_last": "finite",
+        "helper_writes_past": "guards",
+        "wrong_cell": "bound",
+    }.items(),
+)
+def test_a_kernel_of_two_passes(cache: ReferenceCache, fault: str, check: str) -> None:
+    kernel = TwoPassKernel()
+    runtime = FakeRuntime(kernel.programs())
+    assert prove(runtime, kernel, FakeTile(), PROBLEM, cache=cache).right
+    found = prove(runtime, kernel, FakeTile(fault=fault), PROBLEM, cache=cache)
+    assert found.failed == check, found.detail
+    assert found.right == (not check)
 
 
 def test_one_wrong_code_bit_hides_in_the_fp16_bound_and_is_caught_by_exact_inputs(cache: ReferenceCache) -> None:

@@ -10,7 +10,7 @@ import pytest
 from warptile import formats
 from warptile.contracts import UnusableInput
 from warptile.layouts import unpack
-from warptile.proof.references import ReferenceCache, Wanted
+from warptile.proof.references import ReferenceCache, Wanted, build
 
 FMT = formats.by_name("Q5_0")
 RANDOM = Wanted(FMT, 96, "random", 7)
@@ -91,3 +91,18 @@ def test_real_weights_with_nan_are_refused() -> None:
     blocks = np.full((4, FMT.row_bytes(96)), 0xFF, np.uint8)
     with pytest.raises(UnusableInput, match="Inf or NaN"):
         ReferenceCache().case(dataclasses.replace(RANDOM, kind="real"), 2, 4, blocks)
+
+
+def test_exact_activations_quantize_to_known_codes() -> None:
+    """Scale 1 in every block, nothing near halfway, and whole numbers whose partial sums are representable."""
+    wanted = Wanted(formats.by_name("Q6_K"), 8192, "exact", 1, x_block=32)
+    case = build(wanted, 9, 70)
+    blocks = case.x.reshape(9, -1, 32)
+    top = np.abs(blocks).max(axis=2)
+    assert set(np.unique(top)) == {0.0, 127.0}
+    assert (top == 127).any(axis=1).all()
+    codes = np.rint(case.x)
+    assert np.abs(case.x - codes).max() == 0.25
+    w = formats.by_name("Q6_K").decode(case.blocks.reshape(-1, 210)).reshape(70, 8192).astype(np.float64)
+    np.testing.assert_array_equal(case.want, codes.astype(np.float64) @ w.T)
+    assert (np.abs(codes).astype(np.float64) @ np.abs(w).T).max() <= 2.0**24 / 4

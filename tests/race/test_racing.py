@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.fakes import FakeRuntime
-from tests.race.arms import PROBLEM, arm, bench, ids, number_of, resolve, simulated, weights_of
+from tests.fakes import FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
+from tests.race.arms import KERNEL, PROBLEM, arm, bench, ids, number_of, resolve, simulated, weights_of
 from warptile.contracts import Arm, Problem, Race, UnusableInput, Wrong
 from warptile.race import close_bench, decide, open_bench, race, screen
 
@@ -125,6 +125,34 @@ def test_a_device_that_runs_another_binary_is_caught() -> None:
     runtime.programs["executed"] = lambda binary: binary.id ^ 1  # type: ignore[assignment,return-value,attr-defined]
     with pytest.raises(Wrong, match="timed binary"):
         raced(runtime, [1])
+
+
+def test_the_launches_of_an_arm_are_summed_helpers_included() -> None:
+    """A helper that takes as long again makes an arm twice as slow, whatever its main launch takes."""
+    kernel = TwoPassKernel()
+    runtime = FakeRuntime(kernel.programs(), lambda launch, now: 0.01)
+
+    def both(text: str) -> tuple[FakeKernel, FakeTile]:
+        tile = FakeTile.parse(text)
+        return (kernel if tile.number else KERNEL), tile
+
+    found = race(
+        runtime, arm(0), [arm(1)], bench=bench(runtime), seed=0, budget_seconds=60, resolve=both, clock=runtime.clock
+    )[0]
+    assert found.incumbent_seconds == pytest.approx(0.01)
+    assert found.challenger_seconds == pytest.approx(0.02)
+    assert found.ratio == pytest.approx(0.5)
+
+
+def test_a_helper_that_is_not_the_arms_is_caught() -> None:
+    kernel = TwoPassKernel()
+    runtime = FakeRuntime(kernel.programs(), lambda launch, now: 0.01)
+    strange = Arm(FakeTile(fault="strange_helper").text(), PROBLEM)
+    with pytest.raises(Wrong, match="not of the arm's"):
+        race(
+            runtime, strange, [], bench=bench(runtime), seed=0, budget_seconds=1,
+            resolve=lambda text: (kernel, FakeTile.parse(text)), clock=runtime.clock,
+        )  # fmt: skip
 
 
 def test_a_clock_that_stands_still_is_no_measurement() -> None:

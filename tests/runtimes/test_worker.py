@@ -18,6 +18,7 @@ from warptile.contracts import (
     DeviceLost,
     DoesNotFit,
     MissingExtra,
+    OutOfMemory,
     Timeout,
     UnusableInput,
     WarptileError,
@@ -76,6 +77,12 @@ def test_progress_arrives_in_order_before_the_value(worker: Worker) -> None:
         ("fit", DoesNotFit, "invalid tile: m <= 4 (5 > 4)"),
         ("extra", MissingExtra, "cuda:0 needs the optional extra: pip install 'warptile[torch]'"),
         ("input", UnusableInput, "no such thing"),
+        (
+            "memory",
+            OutOfMemory,
+            "the host's memory is too small: Unable to allocate 1.00 EiB for an array with shape (1152921504606846976,)"
+            " and data type uint8",
+        ),
     ],
 )
 def test_an_error_of_a_job_comes_back_as_itself(

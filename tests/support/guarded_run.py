@@ -41,7 +41,7 @@ def guarded_run(
         binary = device.compile(kernel.source(tile, problem, limits))
         launches = kernel.launch(binary, tile, problem, x_buffer, weights, y_buffer)
         device.execute(launches)
-        assert device.executed_ids() == [binary.id] * len(launches)
+        assert device.executed_ids() == [launch.binary.id for launch in launches]
         assert all(device.guards_intact(buffer) for buffer in buffers)
         return device.download(y_buffer, np.float32, (problem.m, problem.n))
     finally:

@@ -109,6 +109,13 @@ def _corruptions() -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize("change", [{"seconds": -1.0}, {"stock_seconds": float("inf")}, {"ratio": float("nan")}])
+def test_a_time_that_none_can_be_is_corrupt(tmp_path: Path, change: dict[str, float]) -> None:
+    table(tmp_path, dataclasses.replace(point(128), **change)).save()
+    with pytest.raises(UnusableInput, match="corrupt"):
+        Table.load(tmp_path, HERE)
+
+
 @pytest.mark.parametrize("name", list(_corruptions()))
 def test_a_corrupt_file_is_one_line_and_is_left_alone(tmp_path: Path, name: str) -> None:
     path, text = table_path(tmp_path, HERE), _corruptions()[name]

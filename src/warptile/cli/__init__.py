@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, devices, journal, prove, table, tune
+from warptile.cli import bench, check, devices, journal, prove, study, table, tune
 from warptile.contracts import WarptileError
+from warptile.gguf.escape import printable
 
 INTERRUPTED = 130
 
@@ -24,6 +25,7 @@ app.command("tune")(tune.tune)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
 app.command("prove")(prove.prove)
+app.command("study")(study.study)
 app.add_typer(bench.app, name="bench")
 app.add_typer(table.app, name="table")
 app.add_typer(journal.app, name="journal")
@@ -65,5 +67,5 @@ def _stopped() -> int:
 
 
 def _refuse(line: str) -> int:
-    print("warptile: " + " ".join(line.split()), file=sys.stderr)
+    print("warptile: " + printable(" ".join(line.split())), file=sys.stderr)
     return 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from rich.text import Text
 from warptile.cli import options, show
 from warptile.cli.tune_view import grid
 from warptile.contracts import UnusableInput
-from warptile.journal import KINDS, Journal
+from warptile.journal import KINDS, Journal, warning_lines
 from warptile.journal.index import Hit, Index
 from warptile.journal.store import Line, read_lines
 
@@ -37,12 +38,12 @@ def list_entries(
         raise UnusableInput(f"no kind {kind!r}; kinds are {', '.join(KINDS)}")
     journal = Journal(options.places(state, None).state / "journal")
     equal = {name: value for name, value in (("kind", kind), ("format", format), ("run", run)) if value is not None}
-    with Index(_index_path(journal)) as index:
+    with Index(index_path(journal)) as index:
         index.refresh(journal)
         hits = list(reversed(index.find(limit, **equal)))
-        warnings = [warning.text() for warning in index.warnings]
+        warnings = warning_lines(index.warnings)
     for warning in warnings:
-        show.err().print(Text(warning, style="yellow"), soft_wrap=True)
+        show.err().print(show.line(warning, "yellow"), soft_wrap=True)
     if json:
         show.print_json({"folder": str(journal.folder), "entries": hits, "warnings": warnings})
         return
@@ -70,9 +71,11 @@ def list_entries(
         console.print(Text(f"no entries in {show.path(journal.folder)}"), soft_wrap=True)
 
 
-def _index_path(journal: Journal) -> str:
-    """In the journal's folder where that exists; nowhere where there is no journal."""
-    return str(journal.folder / "index.sqlite") if journal.folder.is_dir() else ":memory:"
+def index_path(journal: Journal) -> str:
+    """In the journal's folder where it can be kept there; else in memory, made anew from the lines."""
+    path = journal.folder / "index.sqlite"
+    kept = os.access(journal.folder, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+    return str(path) if kept else ":memory:"
 
 
 def _matmul(hit: Hit) -> Text:

@@ -49,7 +49,7 @@ class Display:
         self._event = event
         if self._live is None:
             line = f"[{show.clock(event.spent)}, {show.clock(event.left)} left] {_doing(event)}"
-            self._console.print(Text(line), soft_wrap=True)
+            self._console.print(show.line(line), soft_wrap=True)
 
     def __rich__(self) -> Group:
         spent = time.monotonic() - self._start
@@ -61,7 +61,9 @@ class Display:
             ProgressBar(total=self._budget, completed=min(spent, self._budget), width=40),
             Text(f"{show.clock(max(0.0, self._budget - spent))} left at most, {self._event.tried} tiles proved"),
         )
-        return Group(head, bar, Text(_doing(self._event), overflow="ellipsis", no_wrap=True), _best(self._event))
+        doing = show.line(_doing(self._event))
+        doing.overflow, doing.no_wrap = "ellipsis", True
+        return Group(head, bar, doing, _best(self._event))
 
 
 def _doing(event: Event) -> str:

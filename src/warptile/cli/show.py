@@ -44,6 +44,11 @@ def text(value: str, style: str = "") -> Text:
     return Text(escaped(value), style=style)
 
 
+def line(value: str, style: str = "") -> Text:
+    """As `text`, however long it is."""
+    return Text(printable(value), style=style)
+
+
 def wrapping(value: str, style: str = "") -> Pieces:
     """Outside text whole, never markup; it breaks after commas and spaces where it does not fit."""
     return Pieces(printable(value), style)

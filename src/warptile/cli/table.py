@@ -97,7 +97,7 @@ def verify(
                 results.append({"matmul": row.key.problem(point.m).text(), "tile": point.tile, "result": word})
                 if not json:
                     line = f"{word:<7} {results[-1]['matmul']}  {show.tile(point.tile)}"
-                    show.out().print(Text(line), soft_wrap=True)
+                    show.out().print(show.line(line), soft_wrap=True)
     good = all(each["result"] == "right" for each in results)
     if json:
         show.print_json({"right": good, "path": str(table.path), "rows": results})

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from warptile.cli import live, options, show, tune_view
 from warptile.tune import tune as run_tune
@@ -35,7 +34,7 @@ def tune(
         with live.Display(show.err(), source, device, time) as display:
             result = run_tune(source, device, ms, time, kept, display.update, seed, explore)
     except Interrupted as stop:
-        show.err().print(Text(str(stop)), soft_wrap=True)
+        show.err().print(show.line(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None
     chosen = options.given(device=device, state=state, cache=cache)
     hints = [(_command(hint, m, chosen), hint.why) for hint in result.hints]

@@ -28,8 +28,9 @@ def print_result(console: Console, result: TuneResult, hints: Sequence[tuple[str
     hints: (command line, what it does).
     """
     console.print(_heading(result))
-    console.print(_table(result))
-    console.print()
+    if result.rows:
+        console.print(_table(result))
+        console.print()
     for each in result.sums:
         console.print(_sum(each))
     for line in _notes(result):
@@ -104,8 +105,8 @@ def _notes(result: TuneResult) -> list[Text]:
         show.text(f"{name}: {count} tensors, {share:.1%} of the file's tensor bytes, have no kernel", "yellow")
         for name, count, share in result.unsupported
     ]
-    lines += [Text(f"{problem.text()}: {reason}", style="yellow") for problem, reason in result.unserved]
-    lines += [Text(note, style="yellow") for note in result.notes]
+    lines += [show.line(f"{problem.text()}: {reason}", "yellow") for problem, reason in result.unserved]
+    lines += [show.line(note, "yellow") for note in result.notes]
     raced = [row for row in result.rows if row.race is not None]
     floors = [1 + row.floor for row in raced if 1 + row.floor < UNBOUNDED]
     if floors:

@@ -18,7 +18,7 @@ from warptile.contracts.errors import (
 )
 from warptile.contracts.evidence import Arithmetic, Arm, BrokenRule, Decision, FirstWrong, Race, Verdict
 from warptile.contracts.kernel import Kernel
-from warptile.contracts.launch import DeviceWeights, Launch, Source, WeightSlice
+from warptile.contracts.launch import DeviceWeights, Launch, Scratch, Source, WeightSlice
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Price, Resources
 from warptile.contracts.problem import Problem, Workload, WorkloadRow
@@ -52,6 +52,7 @@ __all__ = [
     "Race",
     "Resources",
     "Runtime",
+    "Scratch",
     "Source",
     "Tile",
     "Timeout",

@@ -27,10 +27,10 @@ class BrokenRule:
 class Arithmetic:
     """What the per-element bound needs to know of a kernel's tile.
 
-    weights, activations: type each operand has when it is multiplied ("fp32", "fp16"), or the block format it
-    was quantized to ("q8_0", "q8_1", "q8_k"). accumulator: "fp32", "fp16" or "int32" (fp32 across blocks).
-    depth: the longest chain of additions one accumulator takes part in, before partial sums are combined;
-    parts: how many partial sums are combined.
+    weights, activations: type each operand has when it is multiplied ("fp32", "fp16"; "fp16 scales": whole-number codes
+    whose scale and minimum were rounded to fp16), or the block format it was quantized to ("q8_1"). accumulator:
+    "fp32", "fp16" or "int32" (fp32 across blocks). depth: the longest chain of additions one accumulator takes part in,
+    before partial sums are combined; parts: how many partial sums are combined.
     """
 
     weights: str
@@ -38,6 +38,11 @@ class Arithmetic:
     accumulator: str
     depth: int
     parts: int = 1
+
+    @property
+    def quantizes_activations(self) -> bool:
+        """Whether activations are cut to a block format's few bits before they are multiplied."""
+        return self.activations.startswith("q8_")
 
 
 @dataclass(frozen=True)

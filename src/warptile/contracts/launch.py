@@ -19,6 +19,8 @@ class Source:
     scalars: 32-bit push-constant words of the kernel's own, after the runtime's slot word.
     workgroup: threads a workgroup. subgroup: required subgroup size, None for the device's own.
     features: device features the text needs (names as in `Limits.features`).
+    helpers: what else the kernel launches (a pre-pass, the sum of split-K parts), compiled with it; the binary's key
+    and id cover them.
     """
 
     language: str
@@ -29,6 +31,7 @@ class Source:
     workgroup: int
     subgroup: int | None = None
     features: frozenset[str] = frozenset()
+    helpers: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,25 @@ class DeviceWeights:
 
 
 @dataclass(frozen=True)
+class Scratch:
+    """A buffer of the runtime's own, named in a launch: the same (name, nbytes) is the same buffer in one execution.
+
+    Launches of one `execute` or `time` see in it what earlier ones wrote; nothing clears it, and nothing it held
+    before that call may be relied on.
+    """
+
+    name: str
+    nbytes: int
+
+
+@dataclass(frozen=True)
 class Launch:
-    """One dispatch: what runs, on which buffers, with which scalars, over how many workgroups."""
+    """One dispatch: what runs, on which buffers, with which scalars, over how many workgroups.
+
+    binary: the kernel's, or one of its helpers.
+    """
 
     binary: Binary
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[Buffer | Scratch, ...]
     scalars: tuple[int, ...]
     grid: tuple[int, int, int]

@@ -66,6 +66,7 @@ class Limits:
     def has(self, feature: str) -> bool:
         """Whether a feature is present.
 
-        fp16, int8, int64, int_dot, coopmat, subgroup_arithmetic, subgroup_shuffle, storage16, storage8.
+        fp16, int8, int64, int_dot, int_dot_accelerated, coopmat, subgroup_arithmetic, subgroup_shuffle, storage16,
+        storage8.
         """
         return feature in self.features

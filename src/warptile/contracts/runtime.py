@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile.contracts.launch import Launch, Source
+from warptile.contracts.launch import Launch, Scratch, Source
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Resources
 
@@ -51,8 +51,9 @@ class Buffer(Protocol):
 class Binary(Protocol):
     """A compiled kernel.
 
-    id: 32 bits of the hash of (compiled input, constants, instrument); the kernel writes it when it runs.
-    key: the whole hash, hexadecimal. compile_seconds: what the driver took.
+    id: 32 bits of the hash of (compiled input, constants, instrument, helpers); the kernel writes it when it runs.
+    key: the whole hash, hexadecimal. compile_seconds: what the driver took, helpers included.
+    helpers: the source's helpers, in the same order, each with an id of its own.
     """
 
     @property
@@ -63,6 +64,8 @@ class Binary(Protocol):
     def source(self) -> Source: ...
     @property
     def compile_seconds(self) -> float: ...
+    @property
+    def helpers(self) -> tuple[Binary, ...]: ...
 
 
 class Runtime(Protocol):
@@ -108,6 +111,13 @@ class Runtime(Protocol):
         """Whether a guarded buffer's canaries are as they were laid."""
         ...
 
+    def scratch_buffer(self, scratch: Scratch) -> Buffer:
+        """The guarded buffer that launches naming `scratch` get, poisoned with NaN when it is first made.
+
+        It is the runtime's: never freed by a caller, and given back when others were used since.
+        """
+        ...
+
     def free(self, buffers: Sequence[Buffer]) -> None:
         """Give buffers back; using one afterwards is an error."""
         ...
@@ -135,6 +145,11 @@ class Runtime(Protocol):
     def close(self) -> None:
         """Release the device."""
         ...
+
+
+def all_ids(binary: Binary) -> frozenset[int]:
+    """Ids that the launches of a kernel may write: the binary's own and its helpers'."""
+    return frozenset({binary.id}.union(*(all_ids(helper) for helper in binary.helpers)))
 
 
 def sample_dtype(name: str) -> np.dtype[Any]:

@@ -6,6 +6,6 @@ dataclasses into JSON and back, `index` is an SQLite index over the lines that c
 
 from warptile.journal.codec import from_json, to_json
 from warptile.journal.entries import KINDS, Entry
-from warptile.journal.store import SCHEMA, Journal, JournalWarning, Reading
+from warptile.journal.store import SCHEMA, Journal, JournalWarning, Reading, warning_lines
 
-__all__ = ["KINDS", "SCHEMA", "Entry", "Journal", "JournalWarning", "Reading", "from_json", "to_json"]
+__all__ = ["KINDS", "SCHEMA", "Entry", "Journal", "JournalWarning", "Reading", "from_json", "to_json", "warning_lines"]

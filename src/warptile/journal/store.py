@@ -11,7 +11,8 @@ import heapq
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +42,18 @@ class JournalWarning:
     def text(self) -> str:
         """One line that names the file and the line."""
         return f"{self.file}, line {self.line}: {self.reason}"
+
+
+def warning_lines(warnings: Iterable[JournalWarning]) -> list[str]:
+    """One line a file: its first warning, and how many more lines of it could not be read."""
+    first: dict[Path, JournalWarning] = {}
+    more: Counter[Path] = Counter()
+    for warning in warnings:
+        if first.setdefault(warning.file, warning) is not warning:
+            more[warning.file] += 1
+    return [
+        warning.text() + (f"; so were {more[file]} more lines" if more[file] else "") for file, warning in first.items()
+    ]
 
 
 @dataclass(frozen=True)

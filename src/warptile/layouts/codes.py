@@ -98,6 +98,15 @@ class BitPlanes:
         """Members of `struct Chunk`."""
         return "".join(f"    uint q{p}[{b}];\n" for p, b in enumerate(self.widths))
 
+    def glsl_words(self) -> tuple[str, ...]:
+        """The members, word by word: the chunk's codes as the planes hold them."""
+        return tuple(f"q{p}[{j}]" for p, b in enumerate(self.widths) for j in range(b))
+
+    @property
+    def bits(self) -> int:
+        """Bits of a code."""
+        return sum(self.widths)
+
     def glsl_load(self) -> str:
         """Statements of `load_chunk` that fill the members."""
         lines = []

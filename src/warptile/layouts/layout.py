@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from warptile.contracts.errors import UnusableInput
 from warptile.layouts.codes import CHUNK
 from warptile.layouts.fields import F32, U8, Fields, Plane
+from warptile.layouts.int8 import int8_decoder
 from warptile.layouts.scales import Scales
 from warptile.layouts.wide import load_chunks, wide_reads
 
@@ -42,7 +43,10 @@ class Codes(Protocol):
     def from_planes(self, planes: Sequence[NDArray[Any]]) -> U8: ...
     def values(self, codes: U8) -> U8: ...
     def glsl_functions(self) -> str: ...
+    @property
+    def bits(self) -> int: ...
     def glsl_members(self) -> str: ...
+    def glsl_words(self) -> tuple[str, ...]: ...
     def glsl_load(self) -> str: ...
     def glsl_codes4(self) -> str: ...
 
@@ -134,6 +138,21 @@ class Layout:
     def groups_per_chunk(self) -> int:
         """Scales a chunk of 32 elements needs: 2 where a group is 16 elements, else 1."""
         return max(1, CHUNK // self.scales.group)
+
+    @property
+    def signed_minimum(self) -> bool:
+        """Whether value = scale * s - minimum needs its minimum, s being the signed byte of `codes_s4`."""
+        return self.scales.has_minimum or (self.codebook is not None and len(self.codebook.values) == 2)
+
+    @property
+    def has_int8(self) -> bool:
+        """Whether every code, less its offset or looked up, is a signed byte: `glsl_int8` exists."""
+        return self.codebook is not None or self.codes.bits < 8 or self.offset == 128
+
+    def glsl_int8(self) -> str:
+        """What an integer kernel adds to `glsl()`; see `layouts.int8`."""
+        codebook = self.codebook.words() if self.codebook and len(self.codebook.values) > 2 else None
+        return int8_decoder(self.codes.glsl_words(), self.codes.bits, self.offset, codebook)
 
     def glsl(self, rows: int = 1) -> str:
         """The decoder: `struct Chunk`, `load_chunk`, `codes4` (codes, one a byte), `decode4` and `load_chunks`.

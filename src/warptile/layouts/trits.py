@@ -110,6 +110,15 @@ class TritPlane:
         """Members of `struct Chunk`: the digits, two bits each, as a 2-bit plane lays them."""
         return _TWO_BITS.glsl_members()
 
+    def glsl_words(self) -> tuple[str, ...]:
+        """The members, word by word."""
+        return _TWO_BITS.glsl_words()
+
+    @property
+    def bits(self) -> int:
+        """Bits of a digit, unpacked."""
+        return _TWO_BITS.bits
+
     def glsl_load(self) -> str:
         """Unpack the chunk's digits: the words and powers of three of its quads come from constants picked by phase."""
         chunks = self._quads()

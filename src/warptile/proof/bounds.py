@@ -10,16 +10,24 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    difference once, so |decoded - w| <= gamma_2 A: relative to A and not to |w|, since the terms may cancel. The
    reference decode is fp32 as well: gamma_2 A again.
 2. Operands. Rounded to fp16, v moves by at most 2 u16 |v| + 2^-24: twice the unit roundoff and one subnormal spacing,
-   because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation
-   of SPIR-V Instructions"); activations that arrive as fp16 do not move. Rounded to bf16 or tf32, v moves by at most 2
-   u |v| with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the smallest normal number. A weight made in fp16 over
-   its row's unit ("fp16 unit": `layouts.triton.arrangement`) has scale and minimum rounded to fp16, then the product,
-   then the difference: 2 u16 A + u16 |w|, and where one of the four is subnormal half a spacing of 2^-24 units each.
-   With both, a weight is off by at most e_w = alpha A + beta |w| + eta_w + upsilon U (U: the unit) and an activation
-   by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w.
+    because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation
+    of SPIR-V Instructions"); activations that arrive as fp16 do not move. Rounded to bf16 or tf32, v moves by at most
+    2 u |v| with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the smallest normal number. A weight made in fp16
+    over its row's unit ("fp16 unit": `layouts.triton.arrangement`) has scale and minimum rounded to fp16, then the
+    product, then the difference: 2 u16 A + u16 |w|, and where one of the four is subnormal half a spacing of 2^-24
+    units each. With both, a weight is off by at most e_w = alpha A + beta |w| + eta_w + upsilon U (U: the unit) and
+    an activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w|
+    + e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| + |m| by at most 2 u16 A, and by one
+    subnormal spacing for each of at most 128 steps and the minimum. Activations quantized to int8 in blocks ("q8_1":
+    32 elements): with a the largest |x| of the block, s = fl(a fl(1 / 127)) is a / 127 but for two roundings, and
+    fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5 units in the last place, five roundings).
+    The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 + gamma_2) / 254 +
+    gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
    order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.
+   An "int32" accumulator sums the products of a block exactly; what is rounded are the block's scaled sum and minimum,
+   so the same holds with A in place of |w|: their difference may cancel.
    An underflow costs at most the smallest normal number per operation (devices may flush): 2 k * 2^-126 (fp16: 2^-14).
 4. Store. One rounding to y's type: u_y times the largest magnitude the sum can have.
 5. The reference itself sums in float64: gamma_k(2^-53) * sum |x| |w|.
@@ -27,7 +35,9 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +47,9 @@ from warptile.contracts import Arithmetic, Wrong
 ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 SMALLEST_NORMAL = {"fp32": 2.0**-126, "fp16": 2.0**-14}
 SUBNORMAL_SPACING_FP16 = 2.0**-24
+LARGEST_STEP = 128
+ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType({"q8_1": 32})
+"""Elements that share a scale in activations quantized to int8 codes of at most 127."""
 
 Array = NDArray[np.float64]
 
@@ -55,19 +68,37 @@ def gamma(n: int, roundoff: float) -> float:
 
 @dataclass(frozen=True)
 class Moves:
-    """How far one operand may move: alpha A + beta |v| + eta + upsilon U (A: the terms, U: the unit of a weight)."""
+    """How far one operand may move: alpha A + beta |v| + eta + upsilon U + block a.
+
+    A: the terms a weight is made of; U: its row's unit; a: the largest magnitude in an activation's block.
+    """
 
     alpha: float
     beta: float
     eta: float
     upsilon: float = 0.0
+    block: float = 0.0
+
+
+@dataclass(frozen=True)
+class BlockSums:
+    """Sums with a, the largest |x| of each block along k, in place of |x|: products, terms f64[m, n], x f64[m, 1]."""
+
+    products: Array
+    terms: Array
+    x: Array
+
+    def part(self, m: int, n: int) -> BlockSums:
+        """The sums of the first m activation rows and n weight rows."""
+        return BlockSums(self.products[:m, :n], self.terms[:m, :n], self.x[:m])
 
 
 @dataclass(frozen=True)
 class Sums:
     """Sums over k of magnitudes, rounded up, all f64: products[m, n] = |x| |w|, terms[m, n] = |x| A, x[m, 1] = |x|,
 
-    w[1, n] = |w|, amplitudes[1, n] = A; and units[1, n] = U, not summed.
+    w[1, n] = |w|, amplitudes[1, n] = A; and units[1, n] = U, not summed. blocks: the same sums by blocks of quantized
+    activations, where asked for.
     """
 
     products: Array
@@ -75,26 +106,39 @@ class Sums:
     x: Array
     w: Array
     amplitudes: Array
+    blocks: BlockSums | None = None
     units: Array = field(default_factory=lambda: np.zeros((1, 1)))
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(a.nbytes for a in (self.products, self.terms, self.x, self.w, self.amplitudes, self.units))
+        arrays = [self.products, self.terms, self.x, self.w, self.amplitudes, self.units]
+        if self.blocks is not None:
+            arrays += [self.blocks.products, self.blocks.terms, self.blocks.x]
+        return sum(a.nbytes for a in arrays)
+
+    def of_terms(self) -> Sums:
+        """The sums with A in place of |w|."""
+        blocks = self.blocks and BlockSums(self.blocks.terms, self.blocks.terms, self.blocks.x)
+        return Sums(self.terms, self.terms, self.x, self.amplitudes, self.amplitudes, blocks, self.units)
 
     def part(self, m: int, n: int) -> Sums:
         """The sums of the first m activation rows and n weight rows."""
-        columns = self.w[:, :n], self.amplitudes[:, :n], self.units[:, :n]
+        blocks = self.blocks and self.blocks.part(m, n)
+        columns = self.w[:, :n], self.amplitudes[:, :n], blocks, self.units[:, :n]
         return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], *columns)
 
 
 def weight_moves(kind: str) -> Moves:
     """e_w of a weight that is multiplied as `kind`: decode on both sides, then the conversion.
 
-    kind: "fp32", "fp16", "bf16" or "tf32"; after " from fp16 unit": converted to that from fp16 over its row's unit.
+    kind: "fp32", "fp16", "bf16" or "tf32"; after " from fp16 unit": converted to that from fp16 over its row's unit; or
+    "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16).
     """
     last, _, first = kind.partition(" from ")
     decode = gamma(2, ROUNDOFF["fp32"])
+    if kind == "fp16 scales":
+        return Moves(2 * decode + 2 * ROUNDOFF["fp16"] * (1 + decode), 0.0, (LARGEST_STEP + 1) * SUBNORMAL_SPACING_FP16)
     converted = _conversion(last)
     if not first:
         return Moves(2 * decode + converted.beta * decode, converted.beta, converted.eta)
@@ -110,6 +154,9 @@ def weight_moves(kind: str) -> Moves:
 
 def activation_moves(kind: str, stored: str) -> Moves:
     """e_x of an activation of type `stored` that is multiplied as `kind`."""
+    if kind in ACTIVATION_BLOCKS:
+        near = gamma(2, ROUNDOFF["fp32"])
+        return Moves(0.0, gamma(8, ROUNDOFF["fp32"]), 127 * SMALLEST_NORMAL["fp32"], block=(1 + near) / 254)
     return Moves(0.0, 0.0, 0.0) if kind == stored else _conversion(kind)
 
 
@@ -120,15 +167,25 @@ def _conversion(kind: str) -> Moves:
         return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
     if kind in ("bf16", "tf32"):
         return Moves(0.0, 2 * ROUNDOFF[kind], SMALLEST_NORMAL["fp32"])
-    raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows {', '.join(ROUNDOFF)}")
+    known = ", ".join(("fp32", "tf32", "fp16", "bf16", "fp16 scales", *ACTIVATION_BLOCKS))
+    raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows {known}")
 
 
 def operand_error(sums: Sums, w: Moves, x: Moves, k: int) -> Array:
-    """E = sum |x| e_w + e_x |w| + e_x e_w, f64[m, n], with e_w and e_x as `Moves`."""
+    """E = sum |x| e_w + e_x |w| + e_x e_w, f64[m, n], with e_w and e_x as `Moves`.
+
+    Raises Unbounded where activations move by blocks and the sums are not by blocks.
+    """
     eta = w.eta + w.upsilon * sums.units
     x_e_w = w.alpha * sums.terms + w.beta * sums.products + eta * sums.x
     e_w = w.alpha * sums.amplitudes + w.beta * sums.w + k * eta
     error: Array = (1 + x.beta) * x_e_w + x.eta * e_w + x.beta * sums.products + x.eta * sums.w
+    if x.block:
+        if sums.blocks is None:
+            raise Unbounded("no error bound: activations are quantized in blocks, the reference has no sums of blocks")
+        blocks = sums.blocks
+        a_e_w = w.alpha * blocks.terms + w.beta * blocks.products + eta * blocks.x
+        error = error + x.block * (blocks.products + a_e_w)
     return error
 
 
@@ -139,13 +196,20 @@ def element_bound(
 
     Raises Unbounded where the arithmetic has no bound.
     """
-    if arithmetic.accumulator not in SMALLEST_NORMAL:
+    in_blocks = arithmetic.accumulator == "int32"
+    accumulator = "fp32" if in_blocks else arithmetic.accumulator
+    if accumulator not in SMALLEST_NORMAL:
         raise Unbounded(f"the proof has no error bound for accumulators of type {arithmetic.accumulator!r}")
     moved = weight_moves(arithmetic.weights), activation_moves(arithmetic.activations, x_dtype)
     operands = operand_error(sums, *moved, k)
     roundings = arithmetic.depth + arithmetic.parts
-    summation = gamma(roundings, ROUNDOFF[arithmetic.accumulator]) * (sums.products + operands)
-    underflow = 2 * k * SMALLEST_NORMAL[arithmetic.accumulator]
+    summed = sums.products + operands
+    underflow: Array | float = 2 * k * SMALLEST_NORMAL[accumulator]
+    if in_blocks:
+        summed = sums.terms + operand_error(sums.of_terms(), *moved, k)
+        # What underflows within a block is multiplied by the block's scale, less than the sum of all a.
+        underflow = underflow * (1 + sums.x if sums.blocks is None else 1 + sums.blocks.x)
+    summation = gamma(roundings, ROUNDOFF[accumulator]) * summed
     computed = operands + summation + underflow
     store = ROUNDOFF[y_dtype] * (np.abs(want) + computed)
     if y_dtype == "fp16":

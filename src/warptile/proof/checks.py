@@ -5,7 +5,7 @@ A check returns None, or a `Finding` with its own name. They are asked in the or
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,19 +40,25 @@ class Finding:
     first_wrong: FirstWrong | None = None
 
 
-def launched(executed: Sequence[int], described: Sequence[int], binary: int) -> Finding | None:
-    """ "launch": every launch was described with `binary`'s id, and the device wrote that very id for every launch."""
+def launched(
+    executed: Sequence[int], described: Sequence[int], binary: int, helpers: Set[int] = frozenset()
+) -> Finding | None:
+    """ "launch": every launch was described with the id of `binary` (one at least) or of one of its `helpers`, and the
+    device wrote that very id for every launch.
+    """
     if not described:
         return Finding("launch", "the kernel described no launch")
     for position, identity in enumerate(described):
-        if identity != binary:
+        if identity != binary and identity not in helpers:
             return Finding("launch", f"launch {position} names binary {identity:08x}, compiled was {binary:08x}")
+    if binary not in described:
+        return Finding("launch", f"{len(described)} launches of helpers alone, none of binary {binary:08x}")
     if len(executed) != len(described):
         return Finding("launch", f"{len(described)} launches, the device reported {len(executed)}")
-    for position, identity in enumerate(executed):
-        if identity != binary:
+    for position, (identity, expected) in enumerate(zip(executed, described, strict=True)):
+        if identity != expected:
             what = "did not run" if identity == 0 else f"ran binary {identity:08x}"
-            return Finding("launch", f"launch {position} {what}, expected {binary:08x}")
+            return Finding("launch", f"launch {position} {what}, expected {expected:08x}")
     return None
 
 

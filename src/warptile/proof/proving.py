@@ -23,7 +23,7 @@ from warptile.contracts import (
     Verdict,
 )
 from warptile.proof import checks
-from warptile.proof.bounds import Unbounded, element_bound
+from warptile.proof.bounds import ACTIVATION_BLOCKS, Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
 from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, run
@@ -167,6 +167,7 @@ class _Proof:
             self.seed,
             problem.x_dtype,
             EXACT_BITS.get(arithmetic.accumulator, 24),
+            ACTIVATION_BLOCKS.get(arithmetic.activations, 0),
         )
         rows = PERIOD if kind == "whole" else shape.n
         case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, rows)

@@ -15,7 +15,7 @@ from warptile.contracts import UnusableInput
 from warptile.contracts.runtime import sample_dtype
 from warptile.formats import Format
 from warptile.layouts import PackedWeights, pack, slice_bytes
-from warptile.proof.bounds import ROUNDOFF, Sums, gamma
+from warptile.proof.bounds import ROUNDOFF, BlockSums, Sums, gamma
 from warptile.proof.weights import EXACT_GRANULE, exact_blocks, random_blocks, row_units, terms
 
 U8 = NDArray[np.uint8]
@@ -35,7 +35,9 @@ class Wanted:
     """What decides a case apart from its size.
 
     fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights; seed: of everything drawn;
-    x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay.
+    x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay. x_block: elements
+    along k that quantized activations share a scale in (the case then has sums by blocks, and the codes of its exact
+    activations are known: the largest of each block is 127); 0: not quantized.
     """
 
     fmt: Format
@@ -44,6 +46,7 @@ class Wanted:
     seed: int
     x_dtype: str = "fp32"
     exact_bits: int = 24
+    x_block: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,10 @@ class ReferenceCache:
 def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
     """Draw x[m, k] and w[n, k] and compute their reference, 64 weight rows at a time.
 
-    Exact cases: x is integers -3..3; where sum_k |x| A would pass 2^exact_bits granules of 1/4 it is -1..1, and 0 but
-    for a random choice, so that every partial sum in any order is representable; fp32 products are exact then.
-    The bound's sums are taken in fp32 and raised by gamma_{k + 2}, which fp32 sums of positive terms cannot exceed.
+    Exact cases (of activations that are not quantized): x is integers -3..3; where sum_k |x| A would pass 2^exact_bits
+    granules of 1/4 it is -1..1, and 0 but for a random choice, so that every partial sum in any order is representable;
+    fp32 products are exact then. The bound's sums are taken in fp32 and raised by gamma_{k + 2}, which fp32 sums of
+    positive terms cannot exceed.
     """
     if blocks is None:
         draw = exact_blocks if wanted.kind == "exact" else random_blocks
@@ -151,11 +155,16 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
     x = _activations(wanted, m, blocks)
     exact = wanted.kind == "exact"
     left = x.astype(np.float32 if exact else np.float64)
+    if exact and wanted.x_block:
+        left = np.rint(left)
     size = np.abs(x).astype(np.float32)
     n = len(blocks)
     want, products, of_terms = np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
     of_w, of_a = np.empty((1, n)), np.empty((1, n))
     units = np.empty((1, n))
+    largest = None if exact or not wanted.x_block else _block_largest(size, wanted.x_block)
+    sized = (m, n) if largest is not None else (0, 0)
+    block_products, block_terms = np.empty(sized), np.empty(sized)
     for start in range(0, n, ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
         w, amplitude = _decode(wanted, blocks[part])
@@ -168,11 +177,25 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
         of_terms[:, part] = size @ amplitude.astype(np.float32).T
         of_w[0, part], of_a[0, part] = np.abs(w).sum(axis=1), amplitude.sum(axis=1)
         units[0, part] = row_units(wanted.fmt, blocks[part])
+        if largest is not None:
+            block_products[:, part] = largest @ np.abs(w).astype(np.float32).T
+            block_terms[:, part] = largest @ amplitude.astype(np.float32).T
     if exact:
         return Case(x, blocks, want, None)
     up = 1 + gamma(wanted.k + 2, ROUNDOFF["fp32"])
     of_x = size.sum(axis=1, dtype=np.float64, keepdims=True)
-    return Case(x, blocks, want, Sums(products * up, of_terms * up, of_x * up, of_w * up, of_a * up, units))
+    by_blocks = None
+    if largest is not None:
+        of_largest = largest.sum(axis=1, dtype=np.float64, keepdims=True)
+        by_blocks = BlockSums(block_products * up, block_terms * up, of_largest * up)
+    return Case(x, blocks, want, Sums(products * up, of_terms * up, of_x * up, of_w * up, of_a * up, by_blocks, units))
+
+
+def _block_largest(size: NDArray[np.float32], block: int) -> NDArray[np.float32]:
+    """f32[m, k]: the largest of each block of `block` magnitudes, in each of its places."""
+    m, k = size.shape
+    top: NDArray[np.float32] = np.repeat(size.reshape(m, k // block, block).max(axis=2), block, axis=1)
+    return top
 
 
 def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | NDArray[np.float16]:
@@ -186,6 +209,8 @@ def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | ND
     for start in range(0, len(blocks), ROWS_AT_ONCE):
         largest = np.maximum(largest, _decode(wanted, blocks[start : start + ROWS_AT_ONCE])[1].max(axis=0))
     drawn = _rows(m, lambda rng, rows: rng.integers(-3, 4, (rows, k)).astype(np.float32), wanted.seed, 2)
+    if wanted.x_block:
+        return _as(_with_127(drawn, largest, limit, wanted), dtype)
     if float((np.abs(drawn).astype(np.float64) @ largest).max(initial=0.0)) > limit:
         drawn = _thinned(np.sign(drawn), largest, limit, wanted.seed)
     return _as(drawn, dtype)
@@ -198,6 +223,26 @@ def _thinned(x: NDArray[np.float32], largest: F64, limit: float, seed: int) -> N
     kept = np.empty(x.shape, bool)
     np.put_along_axis(kept, order, np.cumsum(sizes, axis=1) <= limit, axis=1)
     return np.where(kept, x, np.float32(0))
+
+
+def _with_127(x: NDArray[np.float32], largest: F64, limit: float, wanted: Wanted) -> NDArray[np.float32]:
+    """x[m, k] with one element of each block 127 or -127, so that its scale is 1, and whole blocks set to 0.
+
+    The other elements lie up to a quarter beside their whole numbers, which are the codes nearest to them. Blocks are
+    kept in a random order while sum |x| * largest <= limit; the first always, whose sum is far below it.
+    """
+    rows, k = x.shape
+    block, blocks = wanted.x_block, k // wanted.x_block
+    at = _rows(rows, lambda rng, n: rng.integers(0, block, (n, blocks)), wanted.seed, 4)
+    sign = _rows(rows, lambda rng, n: rng.choice([-127.0, 127.0], (n, blocks)), wanted.seed, 5)
+    beside = _rows(rows, lambda rng, n: rng.choice([-0.25, 0.0, 0.25], (n, k)), wanted.seed, 7)
+    whole = (x + beside).astype(np.float32).reshape(rows, blocks, block)
+    np.put_along_axis(whole, at[:, :, None], sign[:, :, None].astype(np.float32), axis=2)
+    sizes = (np.abs(np.rint(whole)).astype(np.float64) * largest.reshape(blocks, block)).sum(axis=2)
+    order = np.argsort(_rows(rows, lambda rng, n: rng.random((n, blocks)), wanted.seed, 6), axis=1)
+    kept = np.empty((rows, blocks), bool)
+    np.put_along_axis(kept, order, np.cumsum(np.take_along_axis(sizes, order, axis=1), axis=1) <= limit, axis=1)
+    return np.where(kept[:, :, None], whole, np.float32(0)).reshape(rows, k)
 
 
 def _as(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.float32] | NDArray[np.float16]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile.contracts import Binary, Buffer, DeviceWeights, Kernel, Problem, Runtime, Tile, WeightSlice
-from warptile.contracts.runtime import sample_dtype
+from warptile.contracts import Binary, Buffer, DeviceWeights, Kernel, Problem, Runtime, Scratch, Tile, WeightSlice
+from warptile.contracts.runtime import all_ids, sample_dtype
 from warptile.layouts import PackedWeights
 from warptile.proof.checks import Finding, guards_intact, launched, unchanged, written
 
@@ -21,6 +21,9 @@ POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7D5A, 0xFEC3)}
 The first is a signalling NaN: what is computed from it is quiet, so a kernel that adds to y is told from one that
 leaves it alone.
 """
+
+SCRATCH_POISONS = (0x7FC1, 0xFFC3)
+"""The same for scratch buffers, whose content has no one type: NaN as fp32 and as each fp16 half."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ def run(
     """Run once and ask "launch", "guards", "inputs" and "written", in that order.
 
     x[m, k], the weight slices and y[m, n] lie between guard bands; in the second run (`again`) each ends its
-    allocation instead, and y is poisoned with another pattern. All buffers are fresh and freed afterwards.
+    allocation instead, and y is poisoned with another pattern. All these are fresh and freed afterwards. Scratch
+    buffers are the runtime's: they are poisoned anew, and "guards" asks about theirs too.
     """
     dtype = sample_dtype(problem.y_dtype)
     poison = POISONS[problem.y_dtype][again]
@@ -62,9 +66,12 @@ def run(
         pieces = tuple(WeightSlice(place(s.words), s.row0, s.rows, s.planes) for s in packed.slices)
         weights = DeviceWeights(packed.format.name, packed.layout.name, packed.n, packed.k, pieces)
         launches = kernel.launch(binary, tile, problem, x_buffer, weights, y_buffer)
+        named = {"x": x_buffer, "y": y_buffer} | {f"w[{i}]": p.buffer for i, p in enumerate(pieces)}
+        for scratch in dict.fromkeys(b for launch in launches for b in launch.buffers if isinstance(b, Scratch)):
+            held = named[f"scratch {scratch.name}"] = runtime.scratch_buffer(scratch)
+            runtime.write(held, _scratch_poison(scratch.nbytes, again))
         runtime.execute(launches)
         executed = runtime.executed_ids()
-        named = {"x": x_buffer, "y": y_buffer} | {f"w[{i}]": p.buffer for i, p in enumerate(pieces)}
         intact = {name: runtime.guards_intact(buffer) for name, buffer in named.items()}
         after_x = runtime.download(x_buffer, x.dtype, x.shape)
         after_w = [
@@ -74,10 +81,14 @@ def run(
     finally:
         runtime.free(buffers)
     finding = (
-        launched(executed, [launch.binary.id for launch in launches], binary.id)
+        launched(executed, [launch.binary.id for launch in launches], binary.id, all_ids(binary))
         or guards_intact(intact)
         or unchanged("x", x, after_x)
         or next((f for s, w in zip(packed.slices, after_w, strict=True) if (f := unchanged("w", s.words, w))), None)
         or written(y, poison)
     )
     return Outcome(y, finding)
+
+
+def _scratch_poison(nbytes: int, again: bool) -> NDArray[np.uint8]:
+    return np.resize(np.array([SCRATCH_POISONS[again]], "<u2").view(np.uint8), nbytes)

@@ -21,7 +21,7 @@ from warptile.contracts import (
     UnusableInput,
     Wrong,
 )
-from warptile.contracts.runtime import sample_dtype
+from warptile.contracts.runtime import all_ids, sample_dtype
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 MOST_COPIES = 256
@@ -132,12 +132,13 @@ class Timer:
         self._position = 0
 
     def sample(self, contenders: Sequence[Contender], repeats: Sequence[int]) -> list[float]:
-        """Device seconds of one run of each contender, timed in the order given in one submission.
+        """Device seconds of one run of each contender (all its launches), timed in the order given in one submission.
 
         repeats: runs a contender makes, its sample being their mean. Raises Wrong where the device ran another binary.
         """
         launches: list[Launch] = []
         owners: list[int] = []
+        allowed = [all_ids(contender.binary) for contender in contenders]
         for index, (contender, times) in enumerate(zip(contenders, repeats, strict=True)):
             for _ in range(times):
                 run = contender.launches[self._position % len(self._bench.copies)]
@@ -148,10 +149,12 @@ class Timer:
         executed = self._runtime.executed_ids()
         if len(executed) != len(launches):
             raise Wrong(f"{len(launches)} timed launches, the device reported {len(executed)}")
-        for owner, identity in zip(owners, executed, strict=True):
-            contender = contenders[owner]
-            if identity != contender.binary.id:
-                raise Wrong(f"{contender.arm.tile}: timed binary {identity:08x}, expected {contender.binary.id:08x}")
+        for owner, launch, identity in zip(owners, launches, executed, strict=True):
+            tile, expected = contenders[owner].arm.tile, launch.binary.id
+            if expected not in allowed[owner]:
+                raise Wrong(f"{tile}: a launch names binary {expected:08x}, which is not of the arm's")
+            if identity != expected:
+                raise Wrong(f"{tile}: timed binary {identity:08x}, expected {expected:08x}")
         totals = np.bincount(owners, weights=seconds, minlength=len(contenders))
         means = totals / np.asarray(repeats)
         if not (means > 0).all():

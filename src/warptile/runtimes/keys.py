@@ -10,8 +10,12 @@ from warptile.contracts.runtime import Instrument
 
 
 def binary_key(source: Source, instrument: Instrument) -> str:
-    """SHA-256, hexadecimal, of what decides the machine code: language, text, constants, subgroup, instrument."""
-    parts = [source.language, source.text, sorted(source.constants), source.subgroup, instrument]
+    """SHA-256, hexadecimal, of what decides the machine code: language, text, constants, subgroup, instrument.
+
+    Helpers, each decided by the same, are part of it.
+    """
+    helpers = [binary_key(helper, instrument) for helper in source.helpers]
+    parts = [source.language, source.text, sorted(source.constants), source.subgroup, instrument, helpers]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

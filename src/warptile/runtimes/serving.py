@@ -12,7 +12,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from warptile.contracts.errors import WarptileError
+from warptile.contracts.errors import OutOfMemory, WarptileError
 from warptile.contracts.runtime import Runtime
 from warptile.runtimes.lock import DeviceLock
 from warptile.runtimes.registry import find_device, open_device
@@ -39,8 +39,11 @@ def main() -> None:
 def portable(error: BaseException) -> BaseException:
     """The error where it survives pickling as itself, else a RuntimeError with its class and line.
 
-    One that is not warptile's own carries its traceback as a note.
+    A MemoryError is OutOfMemory: the host could not hold what one candidate needs. Another that is not warptile's own
+    carries its traceback as a note.
     """
+    if isinstance(error, MemoryError):
+        return OutOfMemory(f"the host's memory is too small: {error or 'nothing is left'}")
     if not isinstance(error, WarptileError):
         error.add_note("in the worker:\n" + "".join(traceback.format_exception(error)))
     try:

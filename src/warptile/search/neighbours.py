@@ -33,8 +33,9 @@ def neighbours(kernel: Kernel, tile: Tile, problem: Problem, limits: Limits) -> 
 
 def _steps(tile: Tile, space: list[Tile]) -> dict[str, list[int | str]]:
     steps: dict[str, list[int | str]] = {}
+    rows = [t.fields() for t in space]
     for name, current in tile.fields().items():
-        used = {t.fields()[name] for t in space}
+        used = {row[name] for row in rows}
         if isinstance(current, int):
             numbers = sorted(value for value in used if isinstance(value, int))
             below = [value for value in numbers if value < current][-1:]

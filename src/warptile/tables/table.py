@@ -187,6 +187,9 @@ def _read(path: Path, identity: Identity) -> dict[Key, dict[int, Point]]:
                 point = from_json(Point, {**raw, "tile": row["tile"]})
                 if point.m < 1:
                     raise ValueError(f"m = {point.m}")
+                for name in ("seconds", "stock_seconds", "ratio"):
+                    if not 0 < getattr(point, name) < math.inf:
+                        raise ValueError(f"{name} = {getattr(point, name)}")
                 points.setdefault(key, {})[point.m] = point
     except (ValueError, TypeError, KeyError) as error:
         raise UnusableInput(f"table {path}: corrupt: {_line(error)}") from None

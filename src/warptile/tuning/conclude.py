@@ -22,7 +22,8 @@ def recheck(state: State, problem: Problem) -> None:
     """Prove the table's tile again and race it once more, shortly, against the stock it won against.
 
     Where it fails, compiles to another binary than the one measured, or is slower than the stock, the problem waits to
-    be searched anew. Where the stock had stayed, proving it again is all.
+    be searched anew; so it does where it never raced the stock tile of now. Where the stock had stayed, proving it
+    again is all.
     """
     standing = state.standings[problem]
     kept = standing.kept
@@ -35,6 +36,11 @@ def recheck(state: State, problem: Problem) -> None:
     if state.proof(kept.tile, problem).artefact != kept.validity.artefact:
         state.distrust(problem, "was measured as another binary")
         return
+    if standing.stock is not None and standing.stock != kept.stock:
+        if state.prove(standing.stock, [problem]):
+            state.said.append(f"{problem.text()}: the table's {kept.tile} did not race the stock tile; it does now")
+            return
+        state.without_stock(problem, state.why_not)
     race, reason = None, f"proved again; {kept.reason}"
     if kept.tile != kept.stock and standing.stock == kept.stock and state.prove(kept.stock, [problem]):
         seconds = clamp(1.5 * RECHECK_ROUNDS * (2 * kept.stock_seconds + kept.seconds), RACE_S)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from warptile.contracts import Identity, Problem, Race, Timeout, Verdict
+from warptile.contracts import DeviceLost, Identity, OutOfMemory, Problem, Race, Timeout, Verdict
 from warptile.journal import Entry, from_json, to_json
 from warptile.tables import Key
 from warptile.tuning.result import bare
 from warptile.tuning.stand import Proof
 
 SourceOf = Callable[[str, Problem], str]
+PERHAPS_THE_MACHINE = frozenset({DeviceLost.outcome, OutOfMemory.outcome, Timeout.outcome})
 
 
 class Recall:
@@ -19,13 +20,16 @@ class Recall:
 
     Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. What was timed before a
     table's key was forgotten is forgotten too. used: how many answers were given.
+
+    A candidate that was lost, ran out of time or of memory is out for good the second time: the first may have been
+    the machine's doing (another load, a killed worker).
     """
 
     def __init__(self, entries: Iterable[Entry], identity: Identity, proof: int) -> None:
         self._proofs: dict[str, dict[int, Proof]] = defaultdict(dict)
         self._races: dict[tuple[str, Problem, str, str], Race] = {}
         self._screenings: dict[Problem, list[dict[str, tuple[str, float]]]] = defaultdict(list)
-        self._rejections: dict[tuple[str, Problem], tuple[str, float]] = {}
+        self._rejections: dict[tuple[str, Problem], list[tuple[str, str, float]]] = defaultdict(list)
         self.used = 0
         who = to_json(identity)
         for entry in entries:
@@ -53,7 +57,7 @@ class Recall:
         elif entry["kind"] == "candidate":
             place = (entry["source"], bare(from_json(Problem, entry["problem"])))
             given = float(entry["deadline"]) if entry["outcome"] == Timeout.outcome else float("inf")
-            self._rejections[place] = (f"{entry['outcome']}: {entry['reason']}", given)
+            self._rejections[place].append((entry["outcome"], entry["reason"], given))
         elif entry["kind"] == "table" and entry["action"] == "forget":
             key = from_json(Key, entry["key"])
             for problem in [p for p in self._screenings if _within(p, key)]:
@@ -79,11 +83,11 @@ class Recall:
 
     def rejection(self, source: str, problem: Problem, deadline: float) -> str | None:
         """Why a candidate was out, by the hash of its source; not where it timed out with less than `deadline`."""
-        reason, given = self._rejections.get((source, bare(problem)), (None, 0.0))
-        if reason is None or given < deadline:
+        found = [each for each in self._rejections.get((source, bare(problem)), []) if each[2] >= deadline]
+        if not found or (len(found) == 1 and found[0][0] in PERHAPS_THE_MACHINE):
             return None
         self.used += 1
-        return reason
+        return f"{found[-1][0]}: {found[-1][1]}"
 
     def screened(self, problem: Problem, source_of: SourceOf) -> dict[str, float]:
         """Tiles whose source has not changed since, and their seconds on the last screening's scale.

@@ -35,14 +35,15 @@ def summary(
     rechecked = bool(listed) and all(row.reuse == "rechecked" for row in listed)
     open_ones = [row for row in listed if row.decision.outcome == "undecided"]
     again = ("tune", workload.source)
+    first: tuple[Hint, ...] = ()
     if rechecked:
-        first = Hint((*again, "--explore"), "searches on from these winners")
+        first = (Hint((*again, "--explore"), "searches on from these winners"),)
     elif late or open_ones:
-        first = Hint((*again, "--budget", f"{2 * state.budget.seconds:.0f}s"), "resumes with more time")
-    else:
-        first = Hint(again, "re-checks these winners in seconds")
+        first = (Hint((*again, "--budget", f"{2 * state.budget.seconds:.0f}s"), "resumes with more time"),)
+    elif listed:
+        first = (Hint(again, "re-checks these winners in seconds"),)
     hints = (
-        first,
+        *first,
         Hint(("table", "show"), "what is served on this device"),
         Hint(("journal", "list"), "what was tried"),
     )

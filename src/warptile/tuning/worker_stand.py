@@ -76,6 +76,21 @@ class WorkerStand:
         arguments = (problem, incumbent, [challenger], dict(proved), weights, seconds, seed, fresh, rounds)
         return self._run(race_job, *arguments, deadline=deadline)[0]
 
+    def race_all(
+        self,
+        problem: Problem,
+        incumbent: str,
+        challengers: Sequence[str],
+        proved: Mapping[str, int],
+        seconds: float,
+        rounds: int,
+        seed: int,
+        deadline: float,
+    ) -> list[Race]:
+        """One paired race of all challengers against the incumbent, in their order."""
+        arguments = (problem, incumbent, list(challengers), dict(proved), self._weights(problem, seed), seconds, seed)
+        return self._run(race_job, *arguments, False, rounds, deadline=deadline)
+
     def ceilings(self) -> Ceilings:
         """What the device reaches at most, measured on the first call."""
         return self._run(ceilings_job, deadline=120.0)

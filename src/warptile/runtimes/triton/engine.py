@@ -51,6 +51,7 @@ class _Described:
     key = ""
     compile_seconds = 0.0
     source: Any = None
+    helpers = ()
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class TritonBinary:
     compile_seconds: float
     program: Program
     launchers: tuple[Launcher, ...] = field(repr=False)
+    helpers: tuple[Binary, ...] = ()
 
     def enqueue(self, run: Run, buffers: Sequence[Any], scalars: Sequence[int], grid: tuple[int, int, int]) -> None:
         """Call the program's launching function."""

@@ -36,13 +36,14 @@ class Interface:
 
 @dataclass(frozen=True, eq=False)
 class VulkanBinary:
-    """A compute pipeline. compile_seconds: what the driver took, machine code included."""
+    """A compute pipeline. compile_seconds: what the driver took, machine code and helpers included."""
 
     key: str
     source: Source
     pipeline: Any
     interface: Interface
     compile_seconds: float
+    helpers: tuple[VulkanBinary, ...] = ()
 
     @property
     def id(self) -> int:

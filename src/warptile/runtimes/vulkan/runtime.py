@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile.contracts.errors import DoesNotFit, UnusableInput
-from warptile.contracts.launch import Launch, Source
+from warptile.contracts.launch import Launch, Scratch, Source
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Resources
 from warptile.contracts.runtime import Binary, Buffer, Ceilings, Identity, Instrument
@@ -23,6 +24,7 @@ from warptile.runtimes.vulkan.instance import Instance, PhysicalDevice
 from warptile.runtimes.vulkan.limits import device_limits
 from warptile.runtimes.vulkan.memory import HOST, Block, Memory, VulkanBuffer, host_cached, live
 from warptile.runtimes.vulkan.pipeline import Pipelines, VulkanBinary
+from warptile.runtimes.vulkan.scratch import ScratchPool
 from warptile.runtimes.vulkan.statistics import read_statistics, resources
 from warptile.runtimes.vulkan.submit import SLOTS, Dispatch, Queue
 
@@ -51,6 +53,7 @@ class VulkanRuntime:
         )
         self._binaries: dict[str, VulkanBinary] = {}
         self._executed: list[int] = []
+        self._scratches = ScratchPool(self.guarded_buffer, self.free)
         self._ceilings: Ceilings | None = None
 
     def limits(self) -> Limits:
@@ -108,6 +111,10 @@ class VulkanRuntime:
             raise ValueError("the buffer has no guards")
         return guards_intact(self.memory, own)
 
+    def scratch_buffer(self, scratch: Scratch) -> GuardedBuffer:
+        """See `runtimes.vulkan.scratch`. Raises DoesNotFit, OutOfMemory."""
+        return self._scratches.get(scratch)
+
     def free(self, buffers: Sequence[Buffer]) -> None:
         """Give buffers back; their room is used again."""
         own = [_own(buffer) for buffer in buffers]
@@ -122,7 +129,11 @@ class VulkanRuntime:
         key = binary_key(source, instrument)
         found = self._binaries.get(key)
         if found is None or found.source != source:
-            found = self._binaries[key] = self._pipelines.build(key, source, self._emit)
+            helpers = tuple(self.compile(helper, instrument) for helper in source.helpers)
+            built = self._pipelines.build(key, source, self._emit)
+            seconds = built.compile_seconds + sum(helper.compile_seconds for helper in helpers)
+            found = dataclasses.replace(built, compile_seconds=seconds, helpers=helpers)
+            self._binaries[key] = found
         return found
 
     def resources(self, binary: Binary) -> Resources | None:
@@ -158,6 +169,7 @@ class VulkanRuntime:
 
     def _run(self, launches: Sequence[Launch], timed: bool) -> list[float]:
         self._executed = []
+        self._scratches.keep({b for launch in launches for b in launch.buffers if isinstance(b, Scratch)})
         dispatches = [self._dispatch(launch) for launch in launches]
         self._executed, seconds = self._queue.run(dispatches, timed)
         return seconds
@@ -172,7 +184,8 @@ class VulkanRuntime:
             )
         if any(g > most for g, most in zip(launch.grid, self._limits.max_grid, strict=True)):
             raise DoesNotFit("grid <= the device's most workgroups", f"{launch.grid} > {self._limits.max_grid}")
-        return Dispatch(binary, tuple(_own(buffer) for buffer in launch.buffers), launch.scalars, launch.grid)
+        buffers = tuple(self.scratch_buffer(b) if isinstance(b, Scratch) else _own(b) for b in launch.buffers)
+        return Dispatch(binary, buffers, launch.scalars, launch.grid)
 
     def _emit(self, binary: VulkanBinary) -> None:
         """Run no workgroup at all: a driver that compiles on first use does it now, not in the first timing."""

@@ -11,7 +11,8 @@ void main() {
     const uint lane = gl_LocalInvocationID.x % LANES_N;
     const uint part = gl_LocalInvocationID.x / LANES_N;
     const uint step = LANES_N * LOAD_N;
-    const uint first = gl_WorkGroupID.x * LANES_N * THREAD_N + lane * LOAD_N;
+    const uint block = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    const uint first = block * LANES_N * THREAD_N + lane * LOAD_N;
     const uint m0 = gl_WorkGroupID.z * THREAD_M;
 
     start_tile(first, step);

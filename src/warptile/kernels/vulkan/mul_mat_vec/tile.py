@@ -7,6 +7,9 @@ from typing import ClassVar
 
 from warptile.contracts import Tile
 
+LEAST_MAX_GRID = 65535
+"""Workgroups a dimension that every Vulkan device allows (maxComputeWorkGroupCount, required limits)."""
+
 
 @dataclass(frozen=True)
 class MulMatVecTile(Tile):
@@ -41,5 +44,8 @@ class MulMatVecTile(Tile):
         return 4 * (self.split_k - 1) * self.accumulators * self.lanes_n
 
     def grid(self, rows: int, m: int) -> tuple[int, int, int]:
-        """Workgroups for a slice of `rows` rows of w and m rows of x."""
-        return -(-rows // (self.lanes_n * self.thread_n)), 1, -(-m // self.columns)
+        """Workgroups for a slice of `rows` rows of w and m rows of x: blocks of rows along x, folded into y where the
+        device may not take that many along x, passes over x along z. A fold can leave workgroups without rows."""
+        blocks = -(-rows // (self.lanes_n * self.thread_n))
+        folds = -(-blocks // LEAST_MAX_GRID)
+        return -(-blocks // folds), folds, -(-m // self.columns)

@@ -26,6 +26,7 @@ from warptile.kernels.vulkan.mul_mm import rules
 from warptile.kernels.vulkan.mul_mm import space as tiles
 from warptile.kernels.vulkan.mul_mm import stock as table
 from warptile.kernels.vulkan.mul_mm.tile import MulMmTile
+from warptile.kernels.vulkan.warp_tile import CHUNK
 
 PAIR_TYPES = {"fp16": "f16vec2", "fp32": "vec2"}
 FP16_EXTENSION = "GL_EXT_shader_explicit_arithmetic_types_float16"
@@ -103,7 +104,7 @@ def _own(tile: Tile) -> MulMmTile:
 
 def _parts(tile: MulMmTile) -> int:
     """Threads a chunk of a row is decoded by: as many as keep all busy, at most one a quad of weights."""
-    chunks = tile.tile_n * tile.tile_k // rules.CHUNK
+    chunks = tile.tile_n * tile.tile_k // CHUNK
     parts = 1
     while parts < CHUNK_QUADS and chunks * parts < tile.block_size:
         parts *= 2

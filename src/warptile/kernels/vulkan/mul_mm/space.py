@@ -34,7 +34,7 @@ def space(problem: Problem, limits: Limits) -> Iterator[MulMmTile]:
         sums = tile_n * tile_m // block
         if not THREADS[0] <= block <= THREADS[1] or not ACCUMULATORS[0] <= sums <= ACCUMULATORS[1]:
             continue
-        warp_n, warp_m = _squarest_warp(tile_n, tile_m, warps)
+        warp_n, warp_m = squarest_warp(tile_n, tile_m, warps)
         for (thread_n, thread_m), iterations in product(THREAD_SHAPES, WARP_ITERATIONS_N):
             if sums % (thread_n * thread_m * iterations):
                 continue
@@ -44,7 +44,8 @@ def space(problem: Problem, limits: Limits) -> Iterator[MulMmTile]:
                 )
 
 
-def _squarest_warp(tile_n: int, tile_m: int, warps: int) -> tuple[int, int]:
+def squarest_warp(tile_n: int, tile_m: int, warps: int) -> tuple[int, int]:
+    """(warp_n, warp_m) of `warps` equal warps that tile the block, as near to square as can be."""
     shapes = [
         (tile_n // across, tile_m * across // warps)
         for across in (1, 2, 4, 8, 16, 32)

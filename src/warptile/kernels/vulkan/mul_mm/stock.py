@@ -9,14 +9,18 @@ count as any other vendor.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import log2
 from types import MappingProxyType
+from typing import TypeVar
 
 from warptile.contracts import Limits, Problem
 from warptile.kernels.price_model import mul_mm_shared_bytes
 from warptile.kernels.vulkan.mul_mm.rules import broken_rules
 from warptile.kernels.vulkan.mul_mm.tile import MulMmTile
+from warptile.kernels.vulkan.warp_tile import WarpTile
+
+T = TypeVar("T", bound=WarpTile)
 
 SIZES = ("small", "medium", "large")
 VENDOR_SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -54,33 +58,40 @@ def llama_cpp_tile(problem: Problem, limits: Limits) -> MulMmTile:
     Sizes other than the small one are left out where the device does not hold their shared bytes.
     """
     tiles = llama_cpp_tiles(limits)
+    return tiles[llama_cpp_size(problem, limits, {size: _shared_bytes(tile) for size, tile in tiles.items()})]
+
+
+def llama_cpp_size(problem: Problem, limits: Limits, shared_bytes: Mapping[str, int]) -> str:
+    """Which size a matmul takes, given what each takes of shared memory."""
     sizes = [
         size
         for size in VENDOR_SIZES.get(limits.vendor, SIZES)
-        if size == "small" or _shared_bytes(tiles[size]) <= limits.shared_bytes
+        if size == "small" or shared_bytes[size] <= limits.shared_bytes
     ] or ["small"]
     if problem.n <= SMALL_UP_TO or problem.m <= SMALL_UP_TO:
-        size = sizes[0]
-    elif len(sizes) <= 2 or problem.n <= MEDIUM_UP_TO or problem.m <= MEDIUM_UP_TO:
-        size = sizes[min(1, len(sizes) - 1)]
-    else:
-        size = sizes[-1]
-    return tiles[size]
+        return sizes[0]
+    if len(sizes) <= 2 or problem.n <= MEDIUM_UP_TO or problem.m <= MEDIUM_UP_TO:
+        return sizes[min(1, len(sizes) - 1)]
+    return sizes[-1]
 
 
 def stock(problem: Problem, limits: Limits, space: Iterable[MulMmTile]) -> MulMmTile | None:
-    """llama.cpp's tile where it is valid here, else the valid tile nearest to it, None where there is none.
+    """llama.cpp's tile where it is valid here, else the valid tile nearest to it, None where there is none."""
+    return nearest(llama_cpp_tile(problem, limits), limits, space, lambda t: not broken_rules(t, problem, limits))
+
+
+def nearest(wanted: T, limits: Limits, space: Iterable[T], valid: Callable[[T], bool]) -> T | None:
+    """`wanted` where it is valid, else the valid tile nearest to it, None where there is none.
 
     Nearest: block_size and the tile's sides kept, warp and thread shape and subgroup changed by the fewest factors of
     two; where no such tile is valid, the nearest of `space`. Ties go to the smaller numbers.
     """
-    wanted = llama_cpp_tile(problem, limits)
-    if not broken_rules(wanted, problem, limits):
+    if valid(wanted):
         return wanted
     for candidates in (_same_block(wanted, limits), space):
-        valid = [tile for tile in candidates if not broken_rules(tile, problem, limits)]
-        if valid:
-            return min(valid, key=lambda tile: (_distance(tile, wanted), tile.numbers, tile.shared))
+        found = [tile for tile in candidates if valid(tile)]
+        if found:
+            return min(found, key=lambda tile: (_distance(tile, wanted), tile.numbers, tile.text()))
     return None
 
 
@@ -88,9 +99,9 @@ def _shared_bytes(tile: MulMmTile) -> int:
     return mul_mm_shared_bytes(tile.tile_n, tile.tile_m, tile.tile_k, tile.shared)
 
 
-def _same_block(tile: MulMmTile, limits: Limits) -> list[MulMmTile]:
+def _same_block(tile: T, limits: Limits) -> list[T]:
     powers = [2**i for i in range(9)]
-    found: list[MulMmTile] = []
+    found: list[T] = []
     for subgroup in limits.subgroup_sizes or (limits.subgroup,):
         warps = tile.block_size // subgroup
         for warp_n in (p for p in powers if p <= tile.tile_n):
@@ -115,6 +126,7 @@ def _same_block(tile: MulMmTile, limits: Limits) -> list[MulMmTile]:
     return found
 
 
-def _distance(tile: MulMmTile, wanted: MulMmTile) -> float:
-    pairs = zip(tile.numbers, wanted.numbers, strict=True)
-    return sum(abs(log2(a / b)) for a, b in pairs) + (tile.shared != wanted.shared)
+def _distance(tile: WarpTile, wanted: WarpTile) -> float:
+    """Factors of two between the numbers, and one for each name that differs."""
+    pairs = zip(tile.fields().values(), wanted.fields().values(), strict=True)
+    return sum(abs(log2(a / b)) if isinstance(a, int) and isinstance(b, int) else float(a != b) for a, b in pairs)

@@ -1,0 +1,227 @@
+"""`warptile study`: a hypothesis on paper, or measured on a live device."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from warptile import studies
+from warptile.cli import options, show
+from warptile.cli.check import limits_of
+from warptile.cli.tune_view import grid
+from warptile.contracts import UnusableInput
+from warptile.gguf.escape import printable
+from warptile.studies import Measured, Paper, Study
+from warptile.studies.measured import MeasuredRow
+from warptile.studies.paper import PaperRow
+from warptile.tuning.worker_stand import WorkerStand
+
+
+def text(value: str, style: str = "") -> Text:
+    """A study's words whole, on one line, unprintable characters escaped."""
+    return Text(one_line(value), style=style)
+
+
+def one_line(value: str) -> str:
+    """Line breaks as spaces, what cannot be printed escaped."""
+    return printable(" ".join(value.split()))
+
+
+def study(
+    name: Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a .toml file.")],
+    paper: Annotated[bool, typer.Option("--paper", help="Predictions and budgets only; nothing is run.")] = False,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", help="A live device; with --paper also a card's data file. Default: vulkan:0, and with"
+                     " --paper the study's own card."),
+    ] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="Time to spend; default: the study's.")] = None,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    state: options.State = None,
+    cache: options.Cache = None,
+) -> None:  # fmt: skip
+    """Price a study's arms, and race them where a device is here."""
+    found = studies.load(name)
+    kept = options.places(state, cache)
+    if paper:
+        table = studies.paper(found, limits_of(device or found.device, kept))
+        if json:
+            show.print_json(table)
+        else:
+            _heading(show.out(), found, table.device, table.size)
+            print_paper(show.out(), table)
+        return
+    chosen = device or options.FIRST_DEVICE
+    if ":" not in chosen:
+        raise UnusableInput(f"device {chosen} is a data file: nothing can be measured on it; give --paper")
+    seconds = options.seconds(budget) if budget else found.seconds
+    errors = show.err()
+    with contextlib.closing(WorkerStand(chosen, kept.ready())) as stand:
+        result = studies.measure(
+            found, stand, seconds, seed, lambda line: errors.print(Text(line, style="dim"), soft_wrap=True)
+        )
+    if json:
+        show.print_json(result)
+    else:
+        console = show.out()
+        _heading(console, found, f"{result.identity.device}, {result.identity.driver}", result.size)
+        print_paper(console, result.paper)
+        print_measured(console, result, found.control)
+
+
+def _heading(console: Console, found: Study, device: str, size: str) -> None:
+    console.print(text(f"{found.name} on {device}, at {size}", "bold"), soft_wrap=True)
+    console.print(text(found.question), soft_wrap=True)
+    console.print(text(found.hypothesis, "dim"), soft_wrap=True)
+
+
+def print_paper(console: Console, table: Paper) -> None:
+    """What each arm costs on each problem, what is refused and why, then the order predicted."""
+    console.print(Text("\non paper: prices, not measurements", style="bold"))
+    for names, rows in _alike(table.rows):
+        console.print(
+            text(f"{', '.join(names)}: {rows[0].matmul.text()}" if len(names) == 1 else ", ".join(names), "dim")
+        )
+        console.print(_paper_rows(rows) if any(row.price for row in rows) else _budgets(rows))
+    console.print()
+    _refused(console, table)
+    _print_arms(console, table)
+    how = "" if table.spearman is None else f", Spearman {table.spearman:.2f} to the order expected"
+    if table.predicted:
+        console.print(text(f"predicted: {' > '.join(table.predicted)}{how}"), soft_wrap=True)
+    if table.expected:
+        console.print(text(f"expected:  {' > '.join(table.expected)}", "dim"), soft_wrap=True)
+
+
+def _alike(rows: Sequence[PaperRow]) -> list[tuple[list[str], list[PaperRow]]]:
+    """Problems with their rows; those that are only budgeted, and alike, share one table."""
+    found: dict[object, tuple[list[str], list[PaperRow]]] = {}
+    for problem in dict.fromkeys(row.problem for row in rows):
+        mine = [row for row in rows if row.problem == problem]
+        priced = any(row.price for row in mine)
+        key = problem if priced else tuple((row.arm, row.lds_bytes, row.broken) for row in mine)
+        found.setdefault(key, ([], mine))[0].append(problem)
+    return list(found.values())
+
+
+def _budgets(rows: list[PaperRow]) -> Table:
+    table = grid()
+    table.add_column("arm", no_wrap=True)
+    table.add_column("LDS B", justify="right", no_wrap=True)
+    table.add_column("")
+    for row in rows:
+        why = f"refused, {row.broken[0].text()}" if row.broken else "budget only"
+        table.add_row(text(row.arm), str(row.lds_bytes or "-"), text(why, "yellow" if row.broken else "dim"))
+    return table
+
+
+def _paper_rows(rows: list[PaperRow]) -> Table:
+    table = grid()
+    table.add_column("arm", no_wrap=True)
+    for name in ("shared B", "by shared", "resident", "limited by", "sums", "barriers", "FLOP/B", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    beside = any(row.beside for row in rows)
+    if beside:
+        table.add_column("beside", overflow="fold")
+    for row in rows:
+        price = row.price
+        if price is None:
+            lds = str(row.lds_bytes) if row.lds_bytes else "-"
+            why = row.broken[0].text() if row.broken else "budget only"
+            table.add_row(text(row.arm), lds, *["-"] * 6, Text("refused" if row.broken else ""), text(why))
+            continue
+        cells = [
+            str(row.lds_bytes or price.shared_bytes),
+            str(row.threads_by_shared or "-"),
+            str(price.resident_threads),
+            price.limited_by.replace(" memory", ""),
+            f"{price.accumulators}{' spill' if price.spills else ''}",
+            str(row.barriers),
+            f"{price.intensity:.0f}",
+            "-" if row.ratio is None else f"{row.ratio:.3f}x",
+        ]
+        if beside:
+            shown = (
+                f"{b.tile.split(':')[0].split('.')[-1]} {b.shared_bytes} B, {b.resident_threads}" for b in row.beside
+            )
+            cells.append("; ".join(shown))
+        table.add_row(text(row.arm), *cells)
+    return table
+
+
+def _print_arms(console: Console, table: Paper) -> None:
+    """An arm a line, in the order predicted: its ratio to what it is held against, what the source found, and why."""
+    width = max(len(arm.arm) for arm in table.arms)
+    for arm in sorted(table.arms, key=lambda each: (each.place is None, each.place or 0)):
+        line = Text(f"{arm.place or '-':>3} ").append(one_line(arm.arm).ljust(width), style="bold")
+        said = []
+        if arm.against == arm.arm:
+            said.append("control")
+        elif arm.against_ratio is not None:
+            said.append(f"{arm.predicted}, {arm.against_ratio:.3f}x against {arm.against}")
+        elif arm.predicted == "refused":
+            said.append("refused")
+        if arm.agrees is False:
+            said.append(f"expected was {arm.expect}")
+        if arm.source:
+            said.append(f"the source: {arm.source}")
+        line.append("  " + one_line("; ".join(said)), style="yellow" if arm.agrees is False else "")
+        console.print(line, soft_wrap=True)
+        if arm.reasons:
+            console.print(Text("    " + one_line("; ".join(arm.reasons)), style="dim"), soft_wrap=True)
+
+
+def _refused(console: Console, table: Paper) -> None:
+    """The sizes before the one taken: each rule that refused arms, with the arms it refused."""
+    refusals: dict[tuple[str, str], dict[str, str]] = {}
+    for row in table.refused:
+        refusals.setdefault((row.size, row.broken[0].rule), {}).setdefault(row.arm, row.broken[0].numbers)
+    for (size, rule), arms in refusals.items():
+        listed = ", ".join(f"{arm} ({numbers})" for arm, numbers in arms.items())
+        console.print(text(f"at {size}, refused by {rule}: {listed}", "yellow"), soft_wrap=True)
+
+
+def print_measured(console: Console, result: Measured, control: str) -> None:
+    """Every race, then the arms over all problems in the order measured."""
+    console.print(Text("\nmeasured: paired races against " + control, style="bold"))
+    table = grid()
+    table.add_column("problem", no_wrap=True)
+    table.add_column("arm", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    table.add_column("ratio, interval", no_wrap=True)
+    table.add_column("noise", justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    of_control = {row.problem: row.race.incumbent_seconds for row in result.rows if row.race is not None}
+    for row in result.rows:
+        table.add_row(*_measured_cells(row, of_control.get(row.problem)))
+    console.print(table)
+    for arm in result.arms:
+        problems = f"{arm.problems} problem" + ("s" if arm.problems > 1 else "")
+        line = f"{arm.place:3} {arm.arm}: {show.ratio(arm.ratio, arm.low, arm.high)} over {problems}"
+        console.print(text(line), soft_wrap=True)
+    console.print(text(f"measured:  {' > '.join(result.order)}"), soft_wrap=True)
+    console.print(text(f"predicted: {' > '.join(result.paper.predicted)}", "dim"), soft_wrap=True)
+
+
+def _measured_cells(row: MeasuredRow, of_control: float | None) -> list[Text]:
+    race = row.race
+    if race is None:
+        same = row.outcome in ("control", "same tile")
+        seconds = show.duration(of_control) if same else "-"
+        said = text(f"{row.outcome} {row.detail}")
+        return [text(row.problem), text(row.arm), Text(seconds), Text("-"), Text(""), said]
+    return [
+        text(row.problem),
+        text(row.arm),
+        Text(show.duration(race.challenger_seconds)),
+        Text(show.ratio(race.ratio, race.low, race.high)),
+        Text(f"{race.floor:.1%}"),
+        text("" if row.outcome == "raced" else row.outcome),
+    ]
