@@ -4,7 +4,7 @@
     python benchmarks/cuda_all.py --out results --quick    about three
     TRITON_INTERPRET=1 python benchmarks/cuda_all.py --out results --tiny    the same paths in Triton's interpreter
 
-Phases: compile (all tiles, on all processors), correct (formats, op, proof, repeats, beyond 2^31), speed (routing).
+Phases: compile (all tiles, on all processors), op, formats, repeats, large (beyond 2^31), proofs, speed (routing).
 Each phase has a share of --seconds and stops there; what was not done is said in the output.
 """
 
@@ -24,7 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT), str(ROOT.parent / "src")]
 
-PHASES = ("compile", "correct", "speed")
+CHECKS = ("op", "formats", "repeats", "large", "proofs")
+PHASES = ("compile", *CHECKS, "speed")
 
 
 def arguments() -> argparse.Namespace:
@@ -34,7 +35,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two shapes, fewer tokens")
     parser.add_argument("--tiny", action="store_true", help="shapes for Triton's interpreter")
     parser.add_argument("--only", default=",".join(PHASES), help="phases, separated by commas")
-    parser.add_argument("--formats", default="", help="formats to time, separated by commas")
+    parser.add_argument("--formats", default="", help="formats to check and time, separated by commas")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2), help="compiling processes")
     return parser.parse_args()
 
@@ -60,7 +61,10 @@ def main() -> int:
     device = runtime._backend.device
     limits = runtime.limits()
     phases = options.only.split(",")
-    every = list(formats.all_formats()) if not tiny else ["Q4_K", "PTQ1_0"]
+    first = ["Q4_K", "Q6_K", "Q8_0", "PTQ1_0"]
+    every = ["Q4_K", "PTQ1_0"] if tiny else list(dict.fromkeys((*first, *formats.all_formats())))
+    if options.formats:
+        every = options.formats.split(",")
     shapes: Any = ((64, 256),) if tiny else SHAPES[:2] if options.quick else SHAPES
     tokens: Any = (1, 5) if tiny else (1, 16, 64, 128, 512, 2048) if options.quick else TOKENS
     timed = options.formats.split(",") if options.formats else ["Q4_K"] if tiny else list(FORMATS)
@@ -95,16 +99,18 @@ def main() -> int:
         for name in timed if "speed" in phases else []:
             for problem in problems(name, ("fp16", "bf16") if name == "Q4_K" else ("fp16",)):
                 wanted += [(text, problem) for text in candidates(problem, limits)]
-        for name in every if "correct" in phases else []:
+        for name in every if set(CHECKS) & set(phases) else []:
             for dtype in ("fp16", "bf16", "fp32"):
                 problem = Problem(name, 200, 2048, 16, dtype, dtype)
                 wanted += [(text, problem) for text in tiles(problem, False)]
         phase("compile", lambda: compile_all(runtime._backend, wanted, options.workers, options.seconds * 0.3))
 
-    if "correct" in phases:
+    if "op" in phases:
         phase("op", lambda: check_op(device, tiny))
-        phase("formats", lambda: check_formats(device, tiny, every, until(0.5)))
-        if not tiny:
+    if "formats" in phases:
+        phase("formats", lambda: check_formats(device, tiny, every, until(0.4)))
+    if not tiny:
+        if "repeats" in phases:
             cases = [
                 (text, Problem("Q4_K", 4096, 4096, m, "fp16", "fp16"))
                 for m in (16, 128, 512)
@@ -112,9 +118,10 @@ def main() -> int:
                 if text.startswith("triton.gemm:")
             ]
             phase("repeats", lambda: check_repeats(device, 100, cases))
+        if "large" in phases:
             phase("beyond 2^31", lambda: check_large(device))
-        proved = every if tiny else ["Q4_K", "Q6_K", "Q8_0", "PTQ1_0", *(f for f in every)]
-        phase("proofs", lambda: check_proofs(runtime, tiny, list(dict.fromkeys(proved)), until(0.62)))
+    if "proofs" in phases:
+        phase("proofs", lambda: check_proofs(runtime, tiny, every, until(0.5)))
 
     rows: list[dict[str, Any]] = []
 

@@ -19,16 +19,18 @@ DRAWN_ROWS = 61
 
 # (tile_n, split_k, warps, stages) by column tile; several are raced for each m.
 GEMM_TILES = {
-    8: ((64, 8, 4, 5), (128, 8, 4, 5)),
-    16: ((64, 4, 4, 5), (64, 8, 4, 5), (128, 8, 4, 5), (128, 4, 8, 5)),
+    8: ((64, 8, 4, 5), (64, 4, 4, 5), (128, 8, 4, 5)),
+    16: ((64, 4, 4, 5), (64, 8, 4, 5), (64, 8, 4, 3), (128, 8, 4, 5), (128, 8, 4, 4), (128, 4, 8, 5)),
     32: ((64, 4, 4, 4), (64, 8, 4, 4), (128, 8, 4, 4), (128, 4, 8, 4)),
-    64: ((64, 2, 4, 4), (64, 4, 4, 4), (64, 8, 4, 3), (128, 4, 8, 4), (128, 8, 8, 3)),
-    128: ((64, 1, 4, 3), (64, 2, 4, 3), (64, 4, 4, 3), (128, 1, 8, 3), (128, 4, 8, 3)),
+    64: ((64, 2, 4, 4), (64, 4, 4, 4), (64, 8, 4, 3), (64, 4, 4, 5), (64, 4, 4, 3), (128, 4, 8, 4), (128, 8, 8, 3)),
+    128: ((64, 1, 4, 3), (64, 2, 4, 3), (64, 4, 4, 3), (64, 4, 4, 4), (128, 1, 8, 3), (128, 4, 8, 3)),
     256: ((64, 1, 4, 3), (64, 1, 4, 2), (128, 1, 8, 2), (128, 1, 8, 3)),
 }
 # (tile_n, steps, warps, stages)
 GEMV_TILES = ((8, 4, 4, 3), (16, 4, 4, 3), (8, 8, 4, 2), (16, 8, 8, 3))
 GEMV_MOST = 8
+# (tile_n, warps, steps, stages)
+DEQUANTIZE_TILES = ((64, 8, 4, 2), (64, 4, 4, 1), (32, 4, 8, 3), (32, 4, 2, 1))
 TINY_GEMM = {8: ((16, 2, 1, 2),), 16: ((16, 1, 1, 2),)}
 TINY_GEMV = ((8, 2, 1, 1),)
 
@@ -56,7 +58,9 @@ def candidates(problem: Problem, limits: Limits, tiny: bool = False) -> Iterator
                 f"triton.gemm:tile_n={tile_n},tile_m={tile_m},tile_k={step},split_k={split},warps={warps},"
                 f"stages={stages},operand={operand}"
             )
-    texts.append("triton.dequantize:tile_n=32,warps=4")
+    for tile_n, warps, steps, stages in DEQUANTIZE_TILES if problem.m >= 512 else DEQUANTIZE_TILES[:1]:
+        decode = "plain" if problem.x_dtype == "fp32" else "half"
+        texts.append(f"triton.dequantize:tile_n={tile_n},warps={warps},steps={steps},stages={stages},decode={decode}")
     for text in texts:
         kernel, tile = kernels.parse_tile(text)
         if not kernel.broken_rules(tile, problem, limits):

@@ -38,7 +38,8 @@ def tiles(problem: Problem, tiny: bool) -> list[str]:
         f"triton.gemm:{gemm},tile_m={m if tiny else 128},stages=2",
         f"triton.gemm:{gemm},tile_m={m if tiny else 64},split_k=4,stages=3,decode=plain",
         f"triton.gemv:tile_n=8,tile_m=2,steps=4,warps={w},stages=2",
-        f"triton.dequantize:tile_n=16,warps={w}",
+        f"triton.dequantize:tile_n=16,warps={w},decode={'plain' if operand == 'tf32' else 'half'}",
+        f"triton.dequantize:tile_n=16,warps={w},steps=1,decode=plain",
     ]
 
 

@@ -109,8 +109,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         arms = row["arms"]
 
         def us(label: str, arms: dict[str, Any] = arms) -> float:
-            found = next((t for name, t in arms.items() if name.startswith(label)), None)
-            return found["seconds"] * 1e6 if found else float("nan")
+            return min((t["seconds"] * 1e6 for name, t in arms.items() if name.startswith(label)), default=float("nan"))
 
         won = arms[row["tile"]]
         mine = won["seconds"] * 1e6

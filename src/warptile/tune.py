@@ -6,6 +6,7 @@ import contextlib
 import sys
 import types
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from warptile import formats, workloads
@@ -73,7 +74,10 @@ def tune_on(
     table = Table.load(places.state / "tables", identity)
     recall = Recall(reading.entries, identity, PROOF_VERSION)
     notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable})
-    passes = {m: workload.problems(m) for m in ms}
+    passes = {
+        m: tuple(replace(p, x_dtype=limits.activations, y_dtype=limits.activations) for p in workload.problems(m))
+        for m in ms
+    }
     groups, unserved = group_problems(
         [p for problems in passes.values() for p in problems],
         limits,

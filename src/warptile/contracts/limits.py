@@ -33,6 +33,7 @@ class Limits:
     shared_bytes: a workgroup's most; shared_bytes_per_unit: the pool residency is counted against.
     live: whether this machine can run on it (a data file cannot).
     arrangement: how this runtime's kernels want packed weights to lie ("rows", "quads"; see `layouts.pack`).
+    activations: type of x and y that a model's matmuls are tuned for on this runtime ("fp32", "fp16").
     """
 
     name: str
@@ -62,6 +63,7 @@ class Limits:
     cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
     live: bool = False
     arrangement: str = "rows"
+    activations: str = "fp32"
 
     def has(self, feature: str) -> bool:
         """Whether a feature is present.

@@ -11,8 +11,9 @@ from warptile.contracts.limits import CooperativeMatrix, RegisterBand
 
 RUNTIMES = ("vulkan", "cuda", "hip")
 KINDS = ("gpu", "software")
-_DERIVED = frozenset({"runtime", "live", "arrangement"})
+_DERIVED = frozenset({"runtime", "live", "arrangement", "activations"})
 _ARRANGEMENTS = {"vulkan": "rows", "cuda": "quads", "hip": "quads"}
+_ACTIVATIONS = {runtime: "fp16" if kept == "quads" else "fp32" for runtime, kept in _ARRANGEMENTS.items()}
 _REQUIRED = frozenset(
     f.name
     for f in dataclasses.fields(Limits)
@@ -43,7 +44,7 @@ def read_limits(text: str, runtime: str, where: str) -> Limits:
     if missing := sorted(_REQUIRED - merged.keys()):
         raise UnusableInput(f"device file {where}: missing {', '.join(missing)} for {runtime}")
     values = {key: _value(key, value, where) for key, value in merged.items()}
-    limits = Limits(runtime=runtime, arrangement=_ARRANGEMENTS[runtime], **values)
+    limits = Limits(runtime=runtime, arrangement=_ARRANGEMENTS[runtime], activations=_ACTIVATIONS[runtime], **values)
     if limits.kind not in KINDS:
         raise UnusableInput(f"device file {where}: kind is {limits.kind!r}, must be one of {', '.join(KINDS)}")
     if limits.subgroup not in limits.subgroup_sizes:

@@ -40,12 +40,12 @@ def test_dense_weights_equal_the_reference_to_the_bit(interpreter: Runtime, name
         words, starts = pack_rows(found, data.reshape(n, -1), k)
         arranged = arrangement(found.layout, k)
         out, executed = torch.zeros(n, k), torch.zeros(1, dtype=torch.uint32)
-        planes = (*starts[:-1], *(0,) * 6)[:6]
-        grid = (k // arranged.step, 2, 1)
+        planes = ((*starts[:-1], *(0,) * 6)[:6], starts[-1])
+        grid = (-(-k // arranged.step // 2), 2, 1)
         with np.errstate(all="ignore"):
             dequantize[grid](
-                torch.from_numpy(words.view(np.int32)), out, executed, n, k, *planes,
-                L=decoder_parameters(arranged), TILE_N=16, BUILD_ID=0xFEEDBEEF,
+                torch.from_numpy(words.view(np.int32)), out, executed, n, k, *planes[0], planes[1],
+                L=decoder_parameters(arranged), TILE_N=16, STEPS=2, STAGES=1, DECODE="plain", BUILD_ID=0xFEEDBEEF,
             )  # fmt: skip
         want, got = found.decode(data).reshape(n, k), out.numpy()
         same = (

@@ -35,6 +35,7 @@ NAME = "quads"
 MOST_PLANES = 6
 PLANE_BYTES = 64
 ROW_GRANULE = 16
+MINIMUM_SHARE = 2.0**-14
 _ZERO_EXPONENT = 127
 
 
@@ -45,8 +46,9 @@ class Arrangement:
 
     chunks: G, the chunks of 32 elements a step has: 8 where a trit block has 256 elements, else the largest of 4, 2, 1
     whose step divides k. planes: code planes, then scale planes, then one byte a row: the biased exponent of the row's
-    unit u = 2^(e - 127), the power of two with largest |scale| of the row in [16 u / 2^14, 32 u / 2^14). Dividing by
-    u takes the row's scales, times 2^24, into fp16's upper range; the unit is derived, not part of the file's content.
+    unit u = 2^(e - 127), the power of two with the largest of |scale| and |minimum| / 2^14 of the row in
+    [16 u / 2^14, 32 u / 2^14). Dividing by u takes the row's scales, times 2^24, into fp16's upper range, and keeps its
+    minimums, times 2^10, within fp16; the unit is derived, not part of the file's content.
     """
 
     layout: Layout
@@ -103,8 +105,11 @@ class Arrangement:
 
     def _exponents(self, fields: Fields, rows: int) -> NDArray[np.uint8]:
         with np.errstate(invalid="ignore"):
-            scale, _ = self.layout.scales.values(fields)
-        largest = np.abs(scale.reshape(rows, -1)).max(axis=1)
+            scale, minimum = self.layout.scales.values(fields)
+            largest = np.abs(scale.reshape(rows, -1)).max(axis=1)
+            if minimum is not None:
+                most = np.abs(np.asarray(minimum).reshape(rows, -1)).max(axis=1) * np.float32(MINIMUM_SHARE)
+                largest = np.maximum(largest, most)
         return unit_exponents(largest)[:, None, None]
 
 

@@ -1,9 +1,9 @@
 """Device decoders for Triton: a tile of quad words to weights, by the layout's parameters.
 
 Every function takes `L`, the tuple that `parameters.decoder_parameters` builds, as a compile-time constant, and serves
-any layout. A tile is R pairs of (row, step): `row` i32[R], `at` the step of each, a scalar or i32[R]. A decoded tile is
-[R, 4, S, P, 2]: quad lane c, scale group s, slot p of the group, element e; the element along k is
-8 (s P + p) + 2 c + e of the step.
+any layout. A tile is R pairs of (row, step): `row` i32[R], rows that the planes are laid for (`held`), `at` the step of
+each, a scalar or i32[R]. A decoded tile is [R, 4, S, P, 2]: quad lane c, scale group s, slot p of the group, element e;
+the element along k is 8 (s P + p) + 2 c + e of the step.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ def padded(rows):
 
 
 @triton.jit
-def load_plane(
-    W, plane, row, at, rows, STEP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr, PER: tl.constexpr, mask
-):
+def held(row, rows):
+    """`row`, but the last row that the planes are laid for where it is beyond."""
+    return tl.minimum(row, padded(rows) - 1)
+
+
+@triton.jit
+def load_plane(W, plane, row, at, rows, STEP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr, PER: tl.constexpr):
     """Elements (i32, zero-extended) of the plane that starts at word `plane`: [R, 4, PER] where a row has at most 32
     bits (the same for each quad lane), else [R, 1, PER].
 
@@ -35,7 +39,7 @@ def load_plane(
     if PER * BITS <= 32:
         SHARE: tl.constexpr = 32 // (PER * BITS)
         word = unit // SHARE + row // SHARE
-        found = tl.load((W + plane + word)[:, None] + tl.zeros((1, 4), tl.int32), mask=mask[:, None], other=0)
+        found = tl.load((W + plane + word)[:, None] + tl.zeros((1, 4), tl.int32))
         if SHARE > 1:
             found = found >> (row % SHARE * (PER * BITS))[:, None]
         found = found[:, :, None]
@@ -51,15 +55,15 @@ def load_plane(
         P += unit * PER
         columns = row[:, None] * PER + tl.arange(0, PER)[None, :]
         if at.type.is_block():
-            found = tl.load(P[:, None] + columns, mask=mask[:, None], other=0)
+            found = tl.load(P[:, None] + columns)
         else:
-            found = tl.load(P + columns, mask=mask[:, None], other=0)
+            found = tl.load(P + columns)
         found = found.to(tl.int32)[:, None, :]
     return found
 
 
 @triton.jit
-def load_words(W, plane, row, at, rows, BITS: tl.constexpr, WORDS: tl.constexpr, mask, R: tl.constexpr):
+def load_words(W, plane, row, at, rows, BITS: tl.constexpr, WORDS: tl.constexpr, R: tl.constexpr):
     """Each quad lane's own elements of a code plane, i32[R, 4, WORDS], zero-extended."""
     PER: tl.constexpr = 4 * WORDS
     if BITS == 32:
@@ -71,9 +75,9 @@ def load_words(W, plane, row, at, rows, BITS: tl.constexpr, WORDS: tl.constexpr,
     P += at.to(tl.int64) * padded(rows) * PER
     columns = row[:, None] * PER + tl.arange(0, PER)[None, :]
     if at.type.is_block():
-        found = tl.load(P[:, None] + columns, mask=mask[:, None], other=0)
+        found = tl.load(P[:, None] + columns)
     else:
-        found = tl.load(P + columns, mask=mask[:, None], other=0)
+        found = tl.load(P + columns)
     return tl.reshape(found.to(tl.int32), (R, 4, WORDS))
 
 
@@ -90,13 +94,13 @@ def whole(code):
 
 
 @triton.jit
-def bit_pairs(W, plane, row, at, rows, mask, R: tl.constexpr, CHUNKS: tl.constexpr, B: tl.constexpr):
+def bit_pairs(W, plane, row, at, rows, R: tl.constexpr, CHUNKS: tl.constexpr, B: tl.constexpr):
     """Codes of a plane of B bits, i32[R, 4, 4 CHUNKS]: e = 0 in the low half, e = 1 in the high half."""
     BITS: tl.constexpr = 8 * B * CHUNKS if 8 * B * CHUNKS < 32 else 32
     HALF: tl.constexpr = BITS // 2
     SLOTS: tl.constexpr = HALF // B
     WORDS: tl.constexpr = 4 * CHUNKS // SLOTS
-    words = load_words(W, plane, row, at, rows, BITS, WORDS, mask, R)[:, :, :, None]
+    words = load_words(W, plane, row, at, rows, BITS, WORDS, R)[:, :, :, None]
     shift = (tl.arange(0, SLOTS) * B)[None, None, None, :]
     MASK: tl.constexpr = (1 << B) - 1
     if BITS == 32:
@@ -107,7 +111,7 @@ def bit_pairs(W, plane, row, at, rows, mask, R: tl.constexpr, CHUNKS: tl.constex
 
 
 @triton.jit
-def trit_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.constexpr):
+def trit_pairs(W, p0, p1, p2, row, at, rows, R: tl.constexpr, L: tl.constexpr):
     """Digits 0, 1, 2 of base-3 bytes as `bit_pairs` has codes, and the tail word i32[R, 4, 1].
 
     One formula for every digit: digit n of byte b = (((b * 3^n) mod 256) * 3) >> 8, two bytes at a time. The stages'
@@ -121,9 +125,9 @@ def trit_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.conste
     COUNT2: tl.constexpr = L[5]
     END0: tl.constexpr = COUNT0 * 5 // 8
     END1: tl.constexpr = END0 + COUNT1 * 5 // 8
-    first = load_words(W, p0, row, at, rows, 32, COUNT0 // 16, mask, R)
-    second = load_words(W, p1, row, at, rows, 32 if COUNT1 == 16 else 16, 1, mask, R)
-    tail = load_plane(W, p2, row, at, rows, STEP, 32, STEP, 1, mask)
+    first = load_words(W, p0, row, at, rows, 32, COUNT0 // 16, R)
+    second = load_words(W, p1, row, at, rows, 32 if COUNT1 == 16 else 16, 1, R)
+    tail = load_plane(W, p2, row, at, rows, STEP, 32, STEP, 1)
     slot = tl.arange(0, SLOTS)[None, None, :]
     lane = tl.arange(0, 4)[None, :, None]
     if COUNT0 == 32:
@@ -149,14 +153,14 @@ def trit_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.conste
 
 
 @triton.jit
-def code_pairs(W, p0, p1, p2, row, at, rows, mask, R: tl.constexpr, L: tl.constexpr):
+def code_pairs(W, p0, p1, p2, row, at, rows, R: tl.constexpr, L: tl.constexpr):
     """(codes i32[R, 4, slots] two a word, the trit tail word i32[R, 4, 1] or 0)."""
     if L[3] != 0:
-        pairs, tail = trit_pairs(W, p0, p1, p2, row, at, rows, mask, R, L)
+        pairs, tail = trit_pairs(W, p0, p1, p2, row, at, rows, R, L)
     else:
-        pairs = bit_pairs(W, p0, row, at, rows, mask, R, L[2], L[0])
+        pairs = bit_pairs(W, p0, row, at, rows, R, L[2], L[0])
         if L[1] != 0:
-            pairs = pairs | (bit_pairs(W, p1, row, at, rows, mask, R, L[2], L[1]) << L[0])
+            pairs = pairs | (bit_pairs(W, p1, row, at, rows, R, L[2], L[1]) << L[0])
         tail = 0
     return pairs, tail
 
@@ -170,7 +174,35 @@ def six_bits(low, high, group, FIRST: tl.constexpr):
 
 
 @triton.jit
-def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, up, down, L: tl.constexpr):
+def four_words(W, plane, row, unit, rows):
+    """The four words (i32[R] each) that a plane holds for each row and unit, loaded as one."""
+    P = W + plane + unit.to(tl.int64) * padded(rows) * 4
+    columns = row[:, None] * 4 + tl.arange(0, 4)[None, :]
+    if unit.type.is_block():
+        found = tl.load(P[:, None] + columns)
+    else:
+        found = tl.load(P + columns)
+    even, odd = tl.split(tl.reshape(found, (row.shape[0], 2, 2)))
+    first, third = tl.split(even)
+    second, fourth = tl.split(odd)
+    return first, second, third, fourth
+
+
+@triton.jit
+def six_bit_words(W, plane, row, at, rows, L: tl.constexpr):
+    """Of kind k6min: d | dmin << 16, i32[R, 1, 1], and for each group of the step, i32[R, 1, groups], words that hold
+    sc (low half) and mn (high half): bits 0 to 3 of each, and at bits 4 and 5 of each their upper two."""
+    PARTS: tl.constexpr = L[8] // (32 * L[2])
+    both, first, second, high = four_words(W, plane, row, at // PARTS, rows)
+    part = at % PARTS
+    low = tl.where(part == 0, first, second)[:, None, None]
+    high = (high >> (8 * part))[:, None, None]
+    group = tl.arange(0, L[7])[None, None, :]
+    return both[:, None, None], low >> (4 * group), (high << 4) >> (2 * group)
+
+
+@triton.jit
+def load_scales(W, s0, s1, s2, tail, row, at, rows, up, down, L: tl.constexpr):
     """up * scale and down * minimum of each group of the step, fp32[R, 4 or 1, groups]; with factors of 1 as the
     reference decode computes them.
 
@@ -185,13 +217,13 @@ def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, up, down, L: tl.conste
     if KIND == "inline":
         scale = half_bits((tail >> 16) & 0xFFFF) * up
     elif KIND == "half":
-        scale = half_bits(load_plane(W, s0, row, at, rows, STEP, 16, SPAN, GROUPS, mask)) * up
+        scale = half_bits(load_plane(W, s0, row, at, rows, STEP, 16, SPAN, GROUPS)) * up
     elif KIND == "halfmin":
-        both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, GROUPS, mask)
+        both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, GROUPS)
         scale = half_bits(both & 0xFFFF) * up
         minimum = -half_bits((both >> 16) & 0xFFFF) * down
     elif KIND == "e8m0":
-        e = load_plane(W, s0, row, at, rows, STEP, 8, SPAN, GROUPS, mask)
+        e = load_plane(W, s0, row, at, rows, STEP, 8, SPAN, GROUPS)
         scale = tl.where(e < 2, 0x00200000 << (e & 1), (e - 1) << 23).to(tl.float32, bitcast=True) * up
     elif KIND == "e4m3":
         s = load_plane(W, s0, row, at, rows, STEP, 8, STEP, GROUPS, mask)
@@ -204,24 +236,23 @@ def load_scales(W, s0, s1, s2, tail, row, at, rows, mask, up, down, L: tl.conste
         words = load_plane(W, s1, row, at, rows, STEP, 4 * GROUPS, STEP, 1, mask)
         scale = (half_bits(d) * up) * (whole((words >> (4 * group)) & 15) * (2 * L[17]) + L[17])
     elif KIND == "k6min":
-        both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, 1, mask)
-        low = load_plane(W, s1, row, at, rows, STEP, 32, STEP, 1, mask)
-        high = load_plane(W, s2, row, at, rows, STEP, 16, STEP, 1, mask)
-        scale = (half_bits(both & 0xFFFF) * up) * whole(six_bits(low, high, group, 0))
-        minimum = (half_bits((both >> 16) & 0xFFFF) * down) * whole(six_bits(low, high, group, 4))
+        both, low, high = six_bit_words(W, s0, row, at, rows, L)
+        six = (low & 0x000F000F) | (high & 0x00300030)
+        scale = (half_bits(both & 0xFFFF) * up) * whole(six & 0xFFFF)
+        minimum = (half_bits((both >> 16) & 0xFFFF) * down) * whole((six >> 16) & 0xFFFF)
     elif KIND == "k8":
-        d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1, mask)
-        sc = load_plane(W, s1, row, at, rows, STEP, 8, STEP, 8, mask)
+        d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1)
+        sc = load_plane(W, s1, row, at, rows, STEP, 8, STEP, 8)
         scale = (half_bits(d) * up) * (whole(sc ^ 128) - 128.0)
     elif KIND == "k6x16" or KIND == "k6x32":
-        d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1, mask)
-        low = load_plane(W, s1, row, at, rows, STEP, 4 * GROUPS, STEP, 1, mask)
-        high = load_plane(W, s2, row, at, rows, STEP, 2 * GROUPS, STEP, 1, mask)
+        d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1)
+        low = load_plane(W, s1, row, at, rows, STEP, 4 * GROUPS, STEP, 1)
+        high = load_plane(W, s2, row, at, rows, STEP, 2 * GROUPS, STEP, 1)
         scale = (half_bits(d) * up) * (whole(six_bits(low, high, group, 0)) - 32.0)
     else:
         tl.static_assert(KIND == "k4min")
-        both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, 1, mask)
-        first, second = tl.split(load_plane(W, s1, row, at, rows, STEP, 32, STEP, 2, mask))
+        both = load_plane(W, s0, row, at, rows, STEP, 32, SPAN, 1)
+        first, second = tl.split(load_plane(W, s1, row, at, rows, STEP, 32, STEP, 2))
         words = tl.where(group < 4, first[:, :, None], second[:, :, None]) >> (4 * (group & 3))
         scale = (half_bits(both & 0xFFFF) * up) * whole(words & 15)
         minimum = (half_bits((both >> 16) & 0xFFFF) * down) * whole((words >> 16) & 15)
@@ -250,14 +281,13 @@ def steps_of(code, L: tl.constexpr):
 @triton.jit
 def codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr):
     """(codes i32[R, 4, slots] two a word, scales fp32[R, 4 or 1, groups], minimums) of a tile."""
-    mask = row < padded(rows)
-    pairs, tail = code_pairs(W, p0, p1, p2, row, at, rows, mask, R, L)
+    pairs, tail = code_pairs(W, p0, p1, p2, row, at, rows, R, L)
     if L[15] == 1:
-        scale, minimum = load_scales(W, p1, p2, p3, tail, row, at, rows, mask, up, down, L)
+        scale, minimum = load_scales(W, p1, p2, p3, tail, row, at, rows, up, down, L)
     elif L[15] == 2:
-        scale, minimum = load_scales(W, p2, p3, p4, tail, row, at, rows, mask, up, down, L)
+        scale, minimum = load_scales(W, p2, p3, p4, tail, row, at, rows, up, down, L)
     else:
-        scale, minimum = load_scales(W, p3, p4, p5, tail, row, at, rows, mask, up, down, L)
+        scale, minimum = load_scales(W, p3, p4, p5, tail, row, at, rows, up, down, L)
     return pairs, scale, minimum
 
 
@@ -290,6 +320,19 @@ def unit_factors(exponent, L: tl.constexpr):
     up = ((278 - exponent) << 23).to(tl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
     down = ((254 - exponent) << 23).to(tl.float32, bitcast=True)
     return up[:, None, None], down[:, None, None]
+
+
+@triton.jit
+def half_units(exponent):
+    """Two fp16 powers of two whose product is the unit of the biased exponent i32[R], where fp16 values below 64 times
+    the unit are neither 0 nor beyond fp16."""
+    whole_part = exponent - 127
+    first = tl.minimum(tl.maximum(whole_part, -14), 15)
+    second = tl.minimum(tl.maximum(whole_part - first, -14), 15)
+    return (
+        ((first + 15) << 10).to(tl.uint16).to(tl.float16, bitcast=True),
+        ((second + 15) << 10).to(tl.uint16).to(tl.float16, bitcast=True),
+    )
 
 
 @triton.jit
@@ -330,6 +373,37 @@ def half_levels(code, L: tl.constexpr):
 
 
 @triton.jit
+def half_factors(both, low, high, up, down):
+    """(up d sc, -down dmin mn), each rounded once to fp16 and in both halves of an i32[R, 1, groups].
+
+    low, high: words with sc in the low and mn in the high half, their low nibbles and, 4 bits up, their high pairs of
+    bits, between bits of others. sc | mn << 16 becomes fp16 by or-ing into 1024 and 1: sc + 1024 and 1 + mn / 1024,
+    both exact. d and dmin are kept within fp16, as sc and mn may be 0.
+    """
+    pair = tl.inline_asm_elementwise(
+        "cvt.rn.satfinite.f16x2.f32 $0, $1, $2;", "=r,r,r",
+        [half_bits((both >> 16) & 0xFFFF) * (-1024.0 * down), half_bits(both & 0xFFFF) * up],
+        dtype=tl.int32, is_pure=True, pack=1,
+    )  # fmt: skip
+    return tl.inline_asm_elementwise(
+        """{
+        .reg .b32 a, b;
+        .reg .b16 l, h;
+        mov.b32 b, 0x3C006400;
+        lop3.b32 a, $2, 0x000F000F, b, 0xEA;
+        lop3.b32 a, $3, 0x00300030, a, 0xEA;
+        mov.b32 b, 0xBC00E400;
+        add.rn.f16x2 a, a, b;
+        mul.rn.f16x2 a, a, $4;
+        mov.b32 {l, h}, a;
+        mov.b32 $0, {l, l};
+        mov.b32 $1, {h, h};
+        }""",
+        "=r,=r,r,r,r", [low, high, pair], dtype=(tl.int32, tl.int32), is_pure=True, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
 def decode_half(
     W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr, PTX: tl.constexpr
 ):
@@ -340,6 +414,15 @@ def decode_half(
     """
     SLOTS: tl.constexpr = 4 * L[2]
     GROUPS: tl.constexpr = L[7]
+    if PTX and L[6] == "k6min":
+        pairs, _ = code_pairs(W, p0, p1, p2, row, at, rows, R, L)
+        pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
+        if L[15] == 1:
+            both, low, high = six_bit_words(W, p1, row, at, rows, L)
+        else:
+            both, low, high = six_bit_words(W, p2, row, at, rows, L)
+        factor, add = half_factors(both, low, high, up, down)
+        return halves(multiply_add_halves(pairs, factor[:, :, :, None], add[:, :, :, None]))
     pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R, L)
     pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
     if L[10] == 0:

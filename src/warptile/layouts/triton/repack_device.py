@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import load_scales, padded
+from warptile.layouts.triton.decode import held, load_scales, padded
 
 
 @triton.jit
@@ -39,7 +39,7 @@ def row_exponents(W, Out, rows, steps, s0, s1, s2, L: tl.constexpr, ROWS: tl.con
     """The biased exponents of the rows' units (see `Arrangement`), u8[rows]. s0, s1, s2: the first scale planes'
     words; for a trit layout that holds its scale, s0 is the plane of the tail words."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    mask = row < padded(rows)
+    own = held(row, rows)
     one = tl.full((ROWS, 1, 1), 1.0, tl.float32)
     largest = tl.zeros((ROWS,), tl.int32)
     zero = tl.full([], 0, tl.int32)
@@ -47,8 +47,10 @@ def row_exponents(W, Out, rows, steps, s0, s1, s2, L: tl.constexpr, ROWS: tl.con
         at = zero + i
         tail = tl.zeros((ROWS, 1, 1), tl.int32)
         if L[6] == "inline":
-            tail = tl.load(W + s0 + at.to(tl.int64) * padded(rows) + row, mask=mask, other=0)[:, None, None]
-        scale, _ = load_scales(W, s0, s1, s2, tail, row, at, rows, mask, one, one, L)
+            tail = tl.load(W + s0 + at.to(tl.int64) * padded(rows) + own)[:, None, None]
+        scale, minimum = load_scales(W, s0, s1, s2, tail, own, at, rows, one, one, L)
+        if L[16]:
+            scale = tl.maximum(tl.abs(scale), tl.abs(minimum) * (1.0 / 16384.0))
         bits = scale.to(tl.int32, bitcast=True) & 0x7FFFFFFF
         largest = tl.maximum(largest, tl.max(tl.max(bits, 2), 1))
     biased = largest >> 23

@@ -101,23 +101,24 @@ def _cut(words: NDArray[Any], bits: int, count: int) -> NDArray[np.uint8]:
 
 
 def _six_bit_minimum(scales: Scales, step: int) -> ScalePlanes:
-    """d | dmin << 16 a superblock; for each half of it (four groups) u32 low nibbles of sc, then of mn; u16 their high
-    pairs of bits, in the same order."""
+    """Four words a superblock: d | dmin << 16; for each half of it (four groups) the low nibbles of sc, then of mn; the
+    high pairs of bits, byte by byte: sc of the first half, of the second, mn of the first, of the second."""
 
     def to_planes(arrays: Arrays, rows: int) -> list[NDArray[Any]]:
-        both = np.stack([arrays["sc"].reshape(-1, 2, 4), arrays["mn"].reshape(-1, 2, 4)], axis=2).reshape(-1, 2, 8)
-        low = _nibbles(both & np.uint8(15), 4, "<u4")
-        high = _nibbles(both >> np.uint8(4), 2, "<u2")
-        return [_rows(join_halves(arrays["d"], arrays["dmin"]), rows, 1), _rows(low, rows, 1), _rows(high, rows, 1)]
+        sc, mn = arrays["sc"].reshape(-1, 2, 4), arrays["mn"].reshape(-1, 2, 4)
+        low = _nibbles(np.concatenate([sc, mn], axis=2) & np.uint8(15), 4, "<u4")
+        high = _nibbles(np.concatenate([sc, mn], axis=1).reshape(-1, 16) >> np.uint8(4), 2, "<u4")
+        both = join_halves(arrays["d"], arrays["dmin"])
+        return [_rows(np.concatenate([_flat(both, 1), low, _flat(high, 1)], axis=1), rows, 4)]
 
     def from_planes(planes: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        d, dmin = cut_halves(_flat(planes[0], 1))
-        both = _cut(planes[1], 4, 8) | _cut(planes[2], 2, 8) << np.uint8(4)
-        parts = both.reshape(-1, 2, 2, 4)
-        return {"d": d, "dmin": dmin, "sc": _flat(parts[:, :, 0], 8), "mn": _flat(parts[:, :, 1], 8)}
+        words = _flat(planes[0], 4)
+        d, dmin = cut_halves(_flat(words[:, :1], 1))
+        low, high = _cut(words[:, 1:3], 4, 8), _cut(words[:, 3], 2, 16).reshape(-1, 4, 4) << np.uint8(4)
+        sc, mn = low[..., :4] | high[:, :2], low[..., 4:] | high[:, 2:]
+        return {"d": d, "dmin": dmin, "sc": _flat(sc, 8), "mn": _flat(mn, 8)}
 
-    planes = (QuadPlane(32, scales.block, 1), QuadPlane(32, HALF, 1), QuadPlane(16, HALF, 1))
-    return ScalePlanes("k6min", 4, planes, to_planes, from_planes)
+    return ScalePlanes("k6min", 4, (QuadPlane(32, scales.block, 4),), to_planes, from_planes)
 
 
 def _six_bit(kind: str, groups: int, bits: int) -> Callable[[Scales, int], ScalePlanes]:

@@ -58,6 +58,7 @@ def device_limits(index: int) -> Limits:
         features=frozenset({"fp16", "bf16", "int8", "int_dot", "matrix", architecture}),
         live=True,
         arrangement="quads",
+        activations="fp16",
     )
 
 
@@ -78,4 +79,5 @@ def interpreter_limits() -> Limits:
         features=frozenset({"fp16", "bf16", "int8", "int_dot", "interpreter"}),
         live=True,
         arrangement="quads",
+        activations="fp16",
     )

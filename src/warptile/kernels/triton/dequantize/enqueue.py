@@ -16,7 +16,7 @@ def enqueue(run: Run, buffers: Sequence[Any], scalars: Sequence[int], grid: tupl
     x, w, y = buffers
     m, rows, k, row0, x_stride, y_stride, *planes, n = scalars
     dense = torch.empty((rows, k), dtype=x.dtype, device=x.device)
-    run.launch(0, grid, w, dense, run.executed, rows, k, *planes[:-1])
+    run.launch(0, grid, w, dense, run.executed, rows, k, *planes)
     if m == 0:
         return
     left = x if x.dim() == 2 else x.as_strided((m, k), (x_stride, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 from warptile import formats
@@ -22,7 +23,7 @@ from warptile.contracts import (
 )
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton import common
-from warptile.kernels.triton.matrix import architecture
+from warptile.kernels.triton.matrix import architecture, is_nvidia
 from warptile.kernels.triton.program import Build, Program
 
 DEVICE = "warptile.kernels.triton.dequantize.device:dequantize"
@@ -35,12 +36,18 @@ LIBRARY_SHARE = 0.75
 
 @dataclass(frozen=True)
 class DequantizeTile(Tile):
-    """A program decodes tile_n rows of one step; the dense matrix has x's type. warps: of a program."""
+    """A program decodes tile_n rows of `steps` steps along k; the dense matrix has x's type.
+
+    warps, stages: of a program, and loads in flight. decode: as in `triton.gemm`, "half" for fp16 and bf16 alone.
+    """
 
     kernel: ClassVar[str] = "triton.dequantize"
 
     tile_n: int = 32
     warps: int = 4
+    decode: str = "half"
+    steps: int = 4
+    stages: int = 2
 
 
 class Dequantize:
@@ -52,8 +59,8 @@ class Dequantize:
 
     def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
         for tile_n in TILES_N:
-            for warps in (2, 4, 8):
-                yield DequantizeTile(tile_n, warps)
+            for warps, steps in product((4, 8), (1, 4, 8)):
+                yield DequantizeTile(tile_n, warps, "plain" if problem.x_dtype == "fp32" else "half", steps)
 
     def stock(self, problem: Problem, limits: Limits) -> Tile | None:
         return None
@@ -64,6 +71,10 @@ class Dequantize:
         broken += common.powers_of_two(t, ("tile_n", "warps"))
         if problem.x_dtype != problem.y_dtype or problem.x_dtype not in DTYPE_BYTES:
             broken.append(BrokenRule("x and y share a type", f"{problem.x_dtype}, {problem.y_dtype}"))
+        if t.decode not in ("half", "plain") or (t.decode == "half" and problem.x_dtype == "fp32"):
+            broken.append(BrokenRule("decode is plain, or half for fp16 and bf16", f"{t.decode}, {problem.x_dtype}"))
+        if t.steps < 1 or t.stages < 1:
+            broken.append(BrokenRule("steps and stages >= 1", f"{t.steps}, {t.stages}"))
         if problem.experts > 1:
             broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
         if t.warps * limits.subgroup > limits.max_workgroup:
@@ -97,13 +108,20 @@ class Dequantize:
 
     def source(self, tile: Tile, problem: Problem, limits: Limits) -> Source:
         t = own(tile)
+        decode = "ptx" if t.decode == "half" and is_nvidia(limits) else t.decode
         build = Build(
             function=DEVICE,
             pointers=(("W", "*i32"), ("Out", common.pointer(problem.x_dtype)), ("Executed", "*u32")),
-            constants=(("L", common.parameters(problem)), ("TILE_N", t.tile_n)),
+            constants=(
+                ("L", common.parameters(problem)),
+                ("TILE_N", t.tile_n),
+                ("STEPS", t.steps),
+                ("STAGES", t.stages),
+                ("DECODE", decode),
+            ),
             aligned=("W", "Out", "k", *common.PLANE_ARGUMENTS),
             warps=t.warps,
-            stages=1,
+            stages=t.stages,
         )
         program = Program(ENQUEUE, (build,))
         return program.source(3, common.SCALARS + 1, t.warps * limits.subgroup, limits.subgroup)
@@ -118,7 +136,7 @@ class Dequantize:
                 binary=binary,
                 buffers=(x, piece.buffer, y),
                 scalars=(*common.scalars(problem, piece, problem.k, problem.n), problem.n),
-                grid=(problem.k // step, ceil_div(piece.rows, t.tile_n), 1),
+                grid=(ceil_div(problem.k // step, t.steps), ceil_div(piece.rows, t.tile_n), 1),
             )
             for piece in w.slices
         )
@@ -128,7 +146,8 @@ class Dequantize:
 
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
         """The library's order of additions is not known: any order of all terms."""
-        return Arithmetic(problem.x_dtype, problem.x_dtype, "fp32", problem.k)
+        weights = problem.x_dtype if own(tile).decode == "plain" else f"{problem.x_dtype} from fp16 unit"
+        return Arithmetic(weights, problem.x_dtype, "fp32", problem.k)
 
 
 def own(tile: Tile) -> DequantizeTile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import decode_half, decode_plain, in_order, load_unit, unit_factors
+from warptile.layouts.triton.decode import decode_half, decode_plain, held, in_order, load_unit, unit_factors
 
 
 @triton.jit
@@ -51,17 +51,19 @@ def gemm(
     first = steps * split // SPLIT_K
     count = steps * (split + 1) // SPLIT_K - first
     tl.assume(count > 0)
-    x_row = X + token.to(tl.int64)[:, None] * x_stride + tl.arange(0, STEP)[None, :]
+    # Rows and tokens beyond the last repeat it and are not stored: loads then need no masks.
+    own_row = held(row, rows)
+    x_row = X + tl.minimum(token, m - 1).to(tl.int64)[:, None] * x_stride + tl.arange(0, STEP)[None, :]
     acc = tl.zeros((TILE_N, TILE_M), tl.float32)
     exponent = load_unit(W, unit, row, rows)
     up, down = unit_factors(exponent, L)
     for i in tl.range(0, count):
         at = first + i
-        x = tl.load(x_row + at * STEP, mask=token[:, None] < m, other=0.0)
+        x = tl.load(x_row + at * STEP)
         if DECODE == "plain":
-            value = decode_plain(W, p0, p1, p2, p3, p4, p5, row, at, rows, TILE_N, L)
+            value = decode_plain(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, TILE_N, L)
         else:
-            value = decode_half(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, TILE_N, L, DECODE == "ptx")
+            value = decode_half(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, up, down, TILE_N, L, DECODE == "ptx")
         w = in_order(value, TILE_N, L)
         if OPERAND == "fp16":
             acc = tl.dot(w.to(tl.float16), tl.trans(x.to(tl.float16)), acc)

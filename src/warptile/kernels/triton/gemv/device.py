@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import decode_half, decode_plain, load_unit, unit_factors
+from warptile.layouts.triton.decode import decode_half, decode_plain, held, load_unit, unit_factors
 
 
 @triton.jit
@@ -26,7 +26,7 @@ def gemv(
     GROUPS: tl.constexpr = L[7]
     SLOTS: tl.constexpr = 4 * L[2] // GROUPS
     flat = tl.arange(0, R)
-    row = at_n * TILE_N + flat % TILE_N
+    row = held(at_n * TILE_N + flat % TILE_N, rows)
     steps = k // CHUNK
     exponent = load_unit(W, unit, row, rows)
     up, down = unit_factors(exponent, L)
