@@ -19,7 +19,7 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
     an activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w|
     + e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| + |m| by at most 2 u16 A, and by one
     subnormal spacing for each of at most 128 steps and the minimum. Activations quantized to int8 in blocks ("q8_1":
-    32 elements): with a the largest |x| of the block, s = fl(a fl(1 / 127)) is a / 127 but for two roundings, and
+    32 elements; "q8_N": N): with a the largest |x| of the block, s = fl(a fl(1 / 127)) is a / 127 but for two roundings, and
     fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5 units in the last place, five roundings).
     The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 + gamma_2) / 254 +
     gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
@@ -48,7 +48,7 @@ ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-
 SMALLEST_NORMAL = {"fp32": 2.0**-126, "fp16": 2.0**-14}
 SUBNORMAL_SPACING_FP16 = 2.0**-24
 LARGEST_STEP = 128
-ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType({"q8_1": 32})
+ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType({"q8_1": 32, "q8_64": 64, "q8_128": 128, "q8_256": 256})
 """Elements that share a scale in activations quantized to int8 codes of at most 127."""
 
 Array = NDArray[np.float64]
