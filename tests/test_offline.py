@@ -62,6 +62,18 @@ def test_what_is_served_unmeasured_does_not_spill_in_its_loop(tmp_path: Path, ca
             assert 16 < build["code"]["registers"] <= 512
 
 
+@pytest.mark.parametrize(("card", "name"), [("gfx1200", "Q4_K"), ("sm_89", "Q6_K")])
+def test_the_stock_and_best_priced_int8_tiles_do_not_spill_in_their_loops(tmp_path: Path, card: str, name: str) -> None:
+    pytest.importorskip("triton")
+    code, document = checked(tmp_path, "--kernel", "gemm_int8", "--device", card, "--format", name, "--m", "64")
+    assert code == 0, document["tiles"]
+    assert [t["origin"] for t in document["tiles"]] == ["stock", "least price"]
+    for tile in document["tiles"]:
+        quantize, product = tile["builds"]
+        assert quantize["code"]["matrix"] == 0
+        assert product["code"]["matrix"] > 0
+
+
 def test_a_tile_that_spills_in_its_loop_is_told_and_exits_1(tmp_path: Path) -> None:
     """128 x 128 sums over four warps are 128 a thread: with the decoded weights, more than 255 registers."""
     pytest.importorskip("triton")

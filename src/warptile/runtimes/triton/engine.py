@@ -80,7 +80,9 @@ class Engine:
     def tile(self, problem: Problem) -> str:
         """The text of the tile that serves a problem: a router's, else the best-priced valid one.
 
-        Unmeasured, activations stay as they are: nobody has asked for a kernel that quantizes them. Raises UnusableInput where no kernel can serve it.
+        Unmeasured, activations stay as they are: nobody has asked for a kernel that quantizes them.
+
+        Raises UnusableInput where no kernel can serve it.
         """
         found = self._routes.get(problem)
         if found is None:

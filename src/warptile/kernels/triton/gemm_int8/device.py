@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from warptile.kernels.triton.gemm.device import swizzled
-from warptile.layouts.triton.decode import codes_and_scales, held, look_up
+from warptile.layouts.triton.decode import codes_and_scales, held, load_scales, look_up, padded
 
 ROUND = tl.constexpr(12582912.0)
 ROUND_BITS = tl.constexpr(0x4B400000)
@@ -18,7 +18,7 @@ def quantize(
     X, Q, S, T, m, k, x_stride,
     BLOCK: tl.constexpr, PARTS: tl.constexpr, BLOCKS: tl.constexpr, BUILD_ID: tl.constexpr,
 ):  # fmt: skip
-    """Activations X[m, k] to codes Q i8[m, k], scales S fp32[k / BLOCK, m] and sums of codes T fp32[k PARTS / BLOCK, m].
+    """Activations X[m, k] to codes Q i8[m, k], scales S fp32[k / BLOCK, m], sums of codes T fp32[k PARTS / BLOCK, m].
 
     scale = max|x| / 127, code = round(x / scale): |code| <= 127, |x - scale * code| <= scale / 2 but for roundings. A
     block of zeros, or one whose scale is not normal, has codes 0; one that holds a value that is not finite has scale
@@ -62,19 +62,35 @@ def signed_codes(pairs, R: tl.constexpr, SLOTS: tl.constexpr, OFFSET: tl.constex
 
 
 @triton.jit
-def part_of(tile, INDEX: tl.constexpr, COUNT: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
-    """tile[A, B, COUNT] at INDEX of its last axis, [A, B]; COUNT is 1, 2, 4."""
-    if COUNT == 1:
-        found = tl.reshape(tile, (A, B))
-    elif COUNT == 2:
-        first, second = tl.split(tile)
-        found = first if INDEX == 0 else second
+def chunk_plane(W, plane, row, at, chunk, rows, CHUNKS: tl.constexpr, B: tl.constexpr):
+    """Codes of a plane of B bits of one chunk of a step, i32[R, 4, 4] two a word: see `decode.bit_pairs`."""
+    BITS: tl.constexpr = 8 * B * CHUNKS if 8 * B * CHUNKS < 32 else 32
+    HALF: tl.constexpr = BITS // 2
+    SLOTS: tl.constexpr = HALF // B
+    WORDS: tl.constexpr = 4 * CHUNKS // SLOTS
+    if BITS == 32:
+        P = W + plane
+    elif BITS == 16:
+        P = W.to(tl.pointer_type(tl.uint16)) + plane.to(tl.int64) * 2
     else:
-        even, odd = tl.split(tl.reshape(tile, (A, B, 2, 2)))
-        half = even if INDEX % 2 == 0 else odd
-        first, second = tl.split(half)
-        found = first if INDEX // 2 == 0 else second
-    return found
+        P = W.to(tl.pointer_type(tl.uint8)) + plane.to(tl.int64) * 4
+    P += at.to(tl.int64) * padded(rows) * (4 * WORDS)
+    slot = 4 * chunk + tl.arange(0, 4)[None, None, :]
+    words = (row[:, None] * 4 + tl.arange(0, 4)[None, :])[:, :, None] * WORDS + slot // SLOTS
+    word = tl.load(P + words).to(tl.int32)
+    shift = slot % SLOTS * B
+    MASK: tl.constexpr = (1 << B) - 1
+    return ((word >> shift) & MASK) | (((word >> (shift + HALF)) & MASK) << 16)
+
+
+@triton.jit
+def scales_of(W, p0, p1, p2, p3, p4, p5, row, at, rows, one, L: tl.constexpr):
+    """(scales, minimums) of a step of a layout of bit planes: see `decode.load_scales`."""
+    if L[15] == 1:
+        scale, minimum = load_scales(W, p1, p2, p3, 0, row, at, rows, one, one, L)
+    else:
+        scale, minimum = load_scales(W, p2, p3, p4, 0, row, at, rows, one, one, L)
+    return scale, minimum
 
 
 @triton.jit
@@ -89,6 +105,14 @@ def by_row(groups, R: tl.constexpr, COUNT: tl.constexpr, CHUNKS: tl.constexpr, P
         bits = tl.reshape(wide, (R, CHUNKS))
     found = tl.permute(tl.reshape(bits, (R, CHUNKS, PARTS)), (0, 2, 1))
     return found.to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def picked(tile, part, chunk, PARTS: tl.constexpr, CHUNKS: tl.constexpr):
+    """tile[R, PARTS, CHUNKS] at (part, chunk), fp32[R]."""
+    number = tl.arange(0, PARTS)[:, None] * CHUNKS + tl.arange(0, CHUNKS)[None, :]
+    kept = tl.where((number == part * CHUNKS + chunk)[None, :, :], tile, 0.0)
+    return tl.sum(tl.sum(kept, axis=2), axis=1)
 
 
 @triton.jit
@@ -117,12 +141,12 @@ def gemm_int8(
 ):  # fmt: skip
     """y[i, row0 + r] = sum over blocks of x's scale * (w's scale * (codes of w . codes of x) - minimum * sum of codes).
 
-    Dots are int32; what is scaled is added in fp32 in the order of k. Q, S, T as `quantize` leaves them. Grid: tiles along
-    n * tiles along m.
+    Dots are int32; what is scaled is added in fp32 in the order of k. Q, S, T as `quantize` leaves them. Grid: tiles
+    along n * tiles along m.
     """
     program = tl.program_id(0)
     at_m, at_n = swizzled(program, tl.cdiv(rows, TILE_N), tl.cdiv(m, TILE_M), GROUP_M)
-    CHUNKS: tl.constexpr = 1 if BLOCK == 32 * L[2] else L[2]
+    CHUNKS: tl.constexpr = 1 if 32 * L[2] == BLOCK else L[2]
     SLOTS: tl.constexpr = 4 * L[2] // CHUNKS
     STEP: tl.constexpr = 32 * L[2]
     row = at_n * TILE_N + tl.arange(0, TILE_N)
@@ -136,36 +160,48 @@ def gemm_int8(
     zero = tl.full([], 0, tl.int32)
     for i in tl.range(0, k // STEP):
         at = zero + i
-        pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, one, one, TILE_N, L)
-        pairs = tl.permute(tl.reshape(pairs, (TILE_N, 4, CHUNKS, SLOTS)), (0, 1, 3, 2))
-        pairs = tl.reshape(pairs, (TILE_N, 4 * SLOTS, CHUNKS))
-        scale = by_row(scale, TILE_N, L[7], CHUNKS, PARTS)
-        if L[16]:
-            minimum = by_row(minimum, TILE_N, L[7], CHUNKS, PARTS)
-        else:
-            minimum = scale
-        for chunk in tl.static_range(CHUNKS):
-            codes = tl.reshape(part_of(pairs, chunk, CHUNKS, TILE_N, 4 * SLOTS), (TILE_N, 4, SLOTS))
-            w = signed_codes(codes, TILE_N, SLOTS, OFFSET, L)
-            block = at * CHUNKS + chunk
-            x = tl.load(x_row + block * BLOCK)
-            factor = tl.load(S + block.to(tl.int64) * m + own_token)
-            own_scale = part_of(scale, chunk, CHUNKS, TILE_N, PARTS)
-            own_minimum = part_of(minimum, chunk, CHUNKS, TILE_N, PARTS)
-            sums = T + (block * PARTS).to(tl.int64) * m + own_token
-            if PARTS == 1:
-                s = tl.reshape(own_scale, (TILE_N,))
-                n = tl.reshape(own_minimum, (TILE_N,))
-                first = tl.load(sums) if L[16] else factor
-                acc = block_sum(acc, w, x, s, n, first, factor, L[16], DRAIN)
+        if CHUNKS == 1:
+            pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, one, one, TILE_N, L)
+            w = signed_codes(pairs, TILE_N, SLOTS, OFFSET, L)
+            s = tl.reshape(by_row(scale, TILE_N, 1, 1, 1), (TILE_N,))
+            x = tl.load(x_row + at * BLOCK)
+            factor = tl.load(S + at.to(tl.int64) * m + own_token)
+            if L[16]:
+                n = tl.reshape(by_row(minimum, TILE_N, 1, 1, 1), (TILE_N,))
+                sums = tl.load(T + at.to(tl.int64) * m + own_token)
             else:
-                s, other_s = tl.split(own_scale)
-                n, other_n = tl.split(own_minimum)
-                first = tl.load(sums) if L[16] else factor
-                second = tl.load(sums + m) if L[16] else factor
-                # A matrix instruction takes 32 codes: those of the other group are zero.
-                acc = block_sum(acc, tl.where(lower, w, 0), x, s, n, first, factor, L[16], DRAIN)
-                acc = block_sum(acc, tl.where(lower, 0, w), x, other_s, other_n, second, factor, L[16], DRAIN)
+                n = s
+                sums = factor
+            acc = block_sum(acc, w, x, s, n, sums, factor, L[16], DRAIN)
+        else:
+            scale, minimum = scales_of(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, one, L)
+            scale = by_row(scale, TILE_N, L[7], CHUNKS, PARTS)
+            minimum = by_row(minimum, TILE_N, L[7], CHUNKS, PARTS) if L[16] else scale
+            for j in tl.range(0, CHUNKS):
+                chunk = zero + j
+                pairs = chunk_plane(W, p0, own_row, at, chunk, rows, CHUNKS, L[0])
+                if L[1] != 0:
+                    pairs = pairs | (chunk_plane(W, p1, own_row, at, chunk, rows, CHUNKS, L[1]) << L[0])
+                w = signed_codes(pairs, TILE_N, 4, OFFSET, L)
+                block = at * CHUNKS + chunk
+                x = tl.load(x_row + block * BLOCK)
+                factor = tl.load(S + block.to(tl.int64) * m + own_token)
+                for part in tl.static_range(PARTS):
+                    s = picked(scale, part, chunk, PARTS, CHUNKS)
+                    if L[16]:
+                        n = picked(minimum, part, chunk, PARTS, CHUNKS)
+                        sums = tl.load(T + (block * PARTS + part).to(tl.int64) * m + own_token)
+                    else:
+                        n = s
+                        sums = factor
+                    # A matrix instruction takes 32 codes: those of the other group are zero.
+                    if PARTS == 1:
+                        own = w
+                    elif part == 0:
+                        own = tl.where(lower, w, 0)
+                    else:
+                        own = tl.where(lower, 0, w)
+                    acc = block_sum(acc, own, x, s, n, sums, factor, L[16], DRAIN)
     y = Y + token.to(tl.int64)[:, None] * y_stride + (row0 + row)[None, :]
     inside = (token[:, None] < m) & (row[None, :] < rows)
     tl.store(y, tl.trans(acc).to(Y.dtype.element_ty), mask=inside)

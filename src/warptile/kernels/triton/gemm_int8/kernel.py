@@ -35,8 +35,8 @@ ROUNDINGS_A_BLOCK = 4
 
 
 class GemmInt8:
-    """y[m, n] = sum_k x[m, k] * w[n, k], x cut to int8 codes in blocks; whole-number sums of a block, scaled and added in
-    fp32 in the order of k."""
+    """y[m, n] = sum_k x[m, k] * w[n, k], x cut to int8 codes in blocks; whole-number sums of a block, scaled and
+    added in fp32 in the order of k."""
 
     name = "triton.gemm_int8"
     runtime = "triton"

@@ -14,7 +14,7 @@ from warptile.kernels.triton.matrix import architecture
 # Instructions a weight: shift, mask, offset, and the byte's place; a sum and block: conversion and two multiply-adds.
 DECODE_SLOTS = 5.0
 SUM_SLOTS = 3.0
-OVERHEAD = 64
+OVERHEAD = 112
 LAUNCH_SECONDS = 2e-6
 
 
@@ -24,7 +24,8 @@ def price(tile: GemmInt8Tile, problem: Problem, limits: Limits) -> Price:
     threads = tile.warps * limits.subgroup
     blocks = blocks_of(problem)
     accumulators = tile.tile_n * tile.tile_m // threads
-    operands = accumulators + tile.tile_n * tile.tile_k // threads // 2
+    # A block's whole-number sums, their scaled values, and the weights' codes on their way.
+    operands = 2 * accumulators + tile.tile_n * blocks.size // threads
     held = registers(limits, accumulators, operands, OVERHEAD)
     shared = shared_bytes(tile, problem)
     resident = residency(limits, threads, shared, held.count)

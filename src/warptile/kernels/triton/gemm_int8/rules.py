@@ -53,4 +53,3 @@ def broken_rules(tile: GemmInt8Tile, problem: Problem, limits: Limits) -> list[B
     if threads > limits.max_workgroup:
         broken.append(BrokenRule("warps * subgroup <= workgroup limit", f"{threads} > {limits.max_workgroup}", True))
     return broken
-

@@ -14,14 +14,15 @@ from warptile.kernels.triton.gemm_int8.tile import GemmInt8Tile
 COLUMN_TILES = (8, 16, 32, 64, 128)
 ROW_TILES = (16, 32, 64, 128)
 STOCK_ROWS = 64
+STOCK_WARPS = 8
 STOCK_STAGES = (3, 2, 1)
 
 
 def space(problem: Problem, limits: Limits) -> Iterator[GemmInt8Tile]:
     """Column tiles of 8 to 128 by row tiles of 16 to 128, warps and stages.
 
-    Column tiles beyond the next power of two of m are left out, as are those of an eighth of it or less. Tiles may break
-    a rule.
+    Column tiles beyond the next power of two of m are left out, as are those of an eighth of it or less. Tiles may
+    break a rule.
     """
     try:
         step = arranged(problem).step
@@ -45,7 +46,7 @@ def stock(problem: Problem, limits: Limits) -> GemmInt8Tile | None:
     best: tuple[int, GemmInt8Tile] | None = None
     for tile_m in COLUMN_TILES:
         for stages in STOCK_STAGES:
-            tile = GemmInt8Tile(STOCK_ROWS, tile_m, step, 8, 8 if tile_m > 64 else 4, stages)
+            tile = GemmInt8Tile(STOCK_ROWS, tile_m, step, 8, STOCK_WARPS, stages)
             if not broken_rules(tile, problem, limits):
                 count = ceil_div(problem.m, tile_m)
                 if best is None or count < best[0]:
