@@ -26,7 +26,11 @@ from warptile.search import rank
 out = []
 for name, m in (("Q4_K", 16), ("Q6_K", 128)):
     problem, limits = Problem(name, 4096, 4096, m, "fp16", "fp16"), devices.compile_only(sys.argv[1])
-    best = rank(problem, limits, kernels.for_runtime("triton"))[0]
+    best = next(
+        c
+        for c in rank(problem, limits, kernels.for_runtime("triton"))
+        if not kernels.by_name(c.kernel).arithmetic(c.tile, problem).quantizes_activations
+    )
     tiles = [(kernels.by_name(best.kernel), best.tile, "served")]
     out.append(offline.compile_tiles(problem, limits, tiles, Path(sys.argv[2])).to_json())
 print(json.dumps(out))

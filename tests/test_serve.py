@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +167,42 @@ def test_a_weight_leaves_the_device_with_its_host_copy(session: Session) -> None
     del one
     gc.collect()
     assert not session._weights
+
+
+@pytest.mark.filterwarnings("ignore::warptile.serve.UntunedWarning")
+def test_threads_may_share_a_session(session: Session, w: QuantTensor) -> None:
+    faults: list[object] = []
+
+    def work(rows: int) -> None:
+        x = x_of(rows, 576)
+        for _ in range(20):
+            try:
+                assert_close(session.matmul(x, w), x, w, 2.0**-11)
+                # Garbage at once: freed by whichever thread finds the device free.
+                session.matmul(x, QuantTensor.from_gguf(MODEL, "blk.2.attn_k.weight"))
+            except BaseException as error:
+                faults.append(error)
+                raise
+
+    threads = [threading.Thread(target=work, args=(rows,)) for rows in (1, 2, 5, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    session.matmul(x_of(1, 576), w)
+    assert list(session._weights) == [id(w)]
+
+
+@pytest.mark.filterwarnings("ignore::warptile.serve.UntunedWarning")
+def test_a_closed_session_refuses(session: Session, w: QuantTensor) -> None:
+    session.matmul(x_of(1, 576), w)
+    session.close()
+    session.close()
+    with pytest.raises(UnusableInput, match="closed"):
+        session.matmul(x_of(1, 576), w)
+    with pytest.raises(UnusableInput, match="closed"):
+        session.route(Problem("Q4_1", 192, 576, 4))
 
 
 def test_importing_warptile_loads_no_driver() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,11 @@ import pytest
 
 from warptile import formats
 from warptile.contracts import InvalidTile, Problem, Runtime, UnusableInput
+from warptile.places import Places
+from warptile.proof.version import PROOF_VERSION
 from warptile.proof.weights import random_blocks
+from warptile.serve import Session, UntunedWarning
+from warptile.tables import Point, Table, Validity
 from warptile.weights import QuantTensor
 
 torch = pytest.importorskip("torch")
@@ -93,6 +99,66 @@ def test_a_router_decides(interpreter: Runtime, weight: QuantTensor, monkeypatch
     x = activations(2)
     assert torch.equal(matmul_torch(x, weight), matmul_torch(x, weight, tile=TILE))
     assert asked == [Problem("Q4_K", N, K, 2, "fp16", "fp16")]
+
+
+@pytest.fixture
+def unrouted(interpreter: Runtime, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The interpreter's engine as a fresh process has it."""
+    from warptile.runtimes.triton.engine import engine_of
+
+    engine = engine_of(torch.device("cpu"))
+    monkeypatch.setattr(engine, "routers", [])
+    monkeypatch.setattr(engine, "_routes", {})
+    return engine
+
+
+def test_the_public_matmul_takes_tensors_and_asks_the_table(
+    unrouted: Any, weight: QuantTensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measured: that very tile, and no word. At another m, or after a change of driver, a word and still right."""
+    import warptile
+    from warptile.kernels import parse_tile
+    from warptile.torch_ops import matmul_torch
+
+    monkeypatch.setattr(Places, "default", staticmethod(lambda: Places.under(tmp_path)))
+    identity, x = unrouted.backend.identity(), activations(2)
+    problem = Problem("Q4_K", N, K, 2, "fp16", "fp16")
+    kernel, tile = parse_tile(TILE)
+    valid = Validity(identity.driver, identity.compiler, unrouted.key(kernel, tile, problem), PROOF_VERSION)
+    table = Table.load(tmp_path / "state" / "tables", identity)
+    won = Point(2, tile.text(), tile.text(), 1e-3, 2e-3, 2.0, 1.9, 2.1, 0.0, "accept", "", valid, 40)
+    table.put(problem, weight.format.layout.name, won)
+    table.save()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y = warptile.matmul(x, weight)
+    assert torch.equal(y, matmul_torch(x, weight, tile=TILE))
+    assert unrouted.tile(problem) == tile.text()
+    with pytest.warns(UntunedWarning, match="m = 4 was not measured"):
+        warptile.matmul(activations(4), weight)
+    assert warptile.matmul(x, weight, device="interpreter:0").shape == (2, N)
+
+
+def test_a_device_that_is_not_the_tensors_own_is_refused(
+    unrouted: Any, weight: QuantTensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import warptile
+
+    with pytest.raises(UnusableInput, match="x is on cpu, device 'cuda:0' was asked for"):
+        warptile.matmul(activations(2), weight, device="cuda:0")
+    monkeypatch.delenv("TRITON_INTERPRET")
+    with pytest.raises(UnusableInput, match="tensor on cpu: move it to a CUDA or ROCm device, or pass a numpy array"):
+        warptile.matmul(activations(2), weight)
+
+
+def test_a_session_on_a_triton_device_serves_arrays(interpreter: Runtime, weight: QuantTensor, tmp_path: Path) -> None:
+    """fp32 in and out through the interpreter, weights packed the way its kernels read them."""
+    x = np.random.default_rng(1).standard_normal((2, K), np.float32)
+    with Session("interpreter:0", Places.under(tmp_path)) as session, pytest.warns(UntunedWarning):
+        y = session.matmul(x, weight)
+    want = x.astype(np.float64) @ weight.dequantize().astype(np.float64).T
+    sums = np.abs(x).astype(np.float64) @ np.abs(weight.dequantize()).astype(np.float64).T
+    assert (np.abs(y - want) <= 2.0**-6 * sums).all()  # operands rounded to 8 bits at worst (bf16), both, with slack 2
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,14 @@ def test_it_ends_within_its_budget(tmp_path: Path, seconds: float) -> None:
     assert len(result.rows) == 3
 
 
+def test_a_budget_too_short_for_every_matmul_still_decides_some(tmp_path: Path) -> None:
+    """Many numbers of tokens and few seconds: what was screened is raced, and the rest waits for the next run."""
+    stand = FakeStand(step_seconds=1.0)
+    result = run(stand, tmp_path, seconds=40.0, ms=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
+    assert stand.now <= 45.0
+    assert any(row.race is not None and row.tile != row.stock for row in result.rows)
+
+
 def test_faults_of_candidates_are_recorded_and_the_run_goes_on(tmp_path: Path) -> None:
     faults = {
         FakeTile(8, 4).text(): Timeout("took longer than 90 s"),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import atexit
 import functools
-import warnings
+import sys
+import threading
 import weakref
-from dataclasses import dataclass
+from collections import deque
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile import formats
 from warptile.contracts import (
     Binary,
     DeviceWeights,
@@ -26,49 +26,38 @@ from warptile.contracts import (
     UnusableInput,
     Wrong,
 )
-from warptile.kernels import by_name, for_runtime, parse_tile
-from warptile.layouts import upload
+from warptile.kernels import by_name, parse_tile
+from warptile.layouts import PackedWeights, upload
 from warptile.places import Places
-from warptile.proof.version import PROOF_VERSION
+from warptile.routing import Notices, Route, UntunedWarning, route, tables_of
 from warptile.runtimes import open_device
 from warptile.search import rank_all
-from warptile.tables import Table
 from warptile.weights import QuantTensor
 
 FIRST_DEVICE = "vulkan:0"
 
-
-class UntunedWarning(UserWarning):
-    """A matmul is served by a tile that was not measured for it, or not under this driver and compiler."""
-
-
-@dataclass(frozen=True)
-class Route:
-    """Which kernel and tile serve a problem. status: "tuned", "stale" or "untuned" as `Table.lookup` says, or "forced".
-
-    why: what makes it stale or untuned, in words.
-    """
-
-    kernel: Kernel
-    tile: Tile
-    status: Literal["tuned", "stale", "untuned", "forced"]
-    why: str = ""
+__all__ = ["FIRST_DEVICE", "Route", "Session", "UntunedWarning", "default_session", "matmul"]
 
 
 class Session:
     """An open device with its table, the weights put on it and the kernels compiled so far.
 
     A weight stays on the device until it is garbage on the host. The table is read once, when the session opens.
-    Not shared between threads. Raises UnusableInput where the device, a folder or the table cannot be used.
+    Threads may share it: one matmul runs at a time. Raises UnusableInput where the device, a folder or the table cannot
+    be used.
     """
 
     def __init__(self, device: str = FIRST_DEVICE, places: Places | None = None) -> None:
         kept = (places or Places.default()).ready()
         self.runtime: Runtime = open_device(device, kept)
-        self.table = Table.load(kept.state / "tables", self.runtime.identity())
+        self.tables = tables_of(kept.state, self.runtime.identity())
         self._weights: dict[int, DeviceWeights] = {}
         self._routes: dict[Problem, Route] = {}
-        self._noticed: set[str] = set()
+        self._notices = Notices()
+        self._garbage: deque[int] = deque()
+        # Not reentrant: a weight may become garbage inside a matmul, and must not be freed while launches are recorded.
+        self._lock = threading.Lock()
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -77,9 +66,11 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Give everything on the device back, and the device."""
-        self._weights.clear()
-        self.runtime.close()
+        """Give everything on the device back, and the device. A second call does nothing."""
+        with self._lock:
+            self._closed = True
+            self._weights.clear()
+            self.runtime.close()
 
     def matmul(
         self, x: NDArray[np.float32], w: QuantTensor, kernel: str | None = None, tile: str | None = None
@@ -87,8 +78,9 @@ class Session:
         """y[..., n] = sum_k x[..., k] * w[n, k], in fp32. x: float32[..., K].
 
         kernel, tile: forced; a tile alone must name its kernel. Raises UnusableInput for another K or dtype, an unknown
-        kernel or tile; InvalidTile or DoesNotFit, with the rule broken, where a forced one cannot run; and what the
-        runtime raises. Otherwise the table decides, with an UntunedWarning once a matmul where it holds nothing valid.
+        kernel or tile, a closed session; InvalidTile or DoesNotFit, with the rule broken, where a forced one cannot
+        run; and what the runtime raises. Otherwise the table decides, with an UntunedWarning once a matmul where it
+        holds nothing valid.
         """
         n, k = w.shape
         if not isinstance(x, np.ndarray) or x.dtype != np.float32:
@@ -99,13 +91,16 @@ class Session:
         rows = np.ascontiguousarray(x.reshape(-1, k))
         y = np.empty((len(rows), n), np.float32)
         problem = Problem(w.format.name, n, k, max(1, len(rows)))
-        route = self._forced(problem, kernel, tile) if kernel or tile else self._routed(problem)
-        if len(rows):
-            weights = self._on_device(w)
-            step = max(1, self.runtime.limits().max_buffer_bytes // (4 * max(n, k)))
-            for start in range(0, len(rows), step):
-                part = rows[start : start + step]
-                y[start : start + step] = self._run(route, problem.at(len(part)), part, weights)
+        with self._lock:
+            self._refuse_closed()
+            self._collect()
+            chosen = self._forced(problem, kernel, tile) if kernel or tile else self._routed(problem)
+            if len(rows):
+                weights = self._on_device(w)
+                step = max(1, self.runtime.limits().max_buffer_bytes // (4 * max(n, k)))
+                for start in range(0, len(rows), step):
+                    part = rows[start : start + step]
+                    y[start : start + step] = self._run(chosen, problem.at(len(part)), part, weights)
         return y.reshape(*x.shape[:-1], n)
 
     def route(self, problem: Problem) -> Route:
@@ -113,42 +108,23 @@ class Session:
 
         Untuned, activations stay as they are: nobody has asked for a kernel that quantizes them.
         """
-        limits = self.runtime.limits()
-        layout = formats.by_name(problem.format).layout.name
-        why = "nothing was measured for it on this device"
-        known = self.table.lookup(problem, layout, PROOF_VERSION)
-        if known is not None:
-            try:
-                kernel, tile = parse_tile(known.tile)
-                if not kernel.broken_rules(tile, problem, limits):
-                    known = self.table.lookup(
-                        problem, layout, PROOF_VERSION, lambda _: self._key(kernel, tile, problem)
-                    )
-                    assert known is not None
-                    return Route(kernel, tile, known.status, known.why)
-                why = f"the table's {known.tile} is not valid here any more"
-            except UnusableInput as error:
-                why = f"the table's tile cannot be read: {error}"
-        ranking = rank_all(problem, limits, for_runtime(self.runtime.name))
-        for found in ranking.candidates:
-            kernel = by_name(found.kernel)
-            if not kernel.arithmetic(found.tile, problem).quantizes_activations:
-                return Route(kernel, found.tile, "untuned", why)
-        raise UnusableInput(f"{problem.text()}: no kernel of {self.runtime.name} has a valid tile for it here")
+        with self._lock:
+            self._refuse_closed()
+            return self._route(problem)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise UnusableInput("this session is closed: open another")
+
+    def _route(self, problem: Problem) -> Route:
+        return route(problem, self.tables, self.runtime.limits(), self._key)
 
     def _routed(self, problem: Problem) -> Route:
-        route = self._routes.get(problem)
-        if route is None:
-            route = self._routes[problem] = self.route(problem)
-        notice = f"{problem.format} n={problem.n} k={problem.k}"
-        if route.status != "tuned" and notice not in self._noticed:
-            self._noticed.add(notice)
-            warnings.warn(
-                f"{problem.text()} is served {route.status}: {route.why}; warptile tune measures it",
-                UntunedWarning,
-                stacklevel=3,
-            )
-        return route
+        found = self._routes.get(problem)
+        if found is None:
+            found = self._routes[problem] = self._route(problem)
+        self._notices.say(problem, found)
+        return found
 
     def _forced(self, problem: Problem, kernel: str | None, tile: str | None) -> Route:
         limits = self.runtime.limits()
@@ -180,15 +156,28 @@ class Session:
 
     def _on_device(self, w: QuantTensor) -> DeviceWeights:
         if id(w) not in self._weights:
-            self._weights[id(w)] = upload(self.runtime, w.pack(self.runtime.limits().max_buffer_bytes))
+            self._weights[id(w)] = upload(self.runtime, self._packed(w))
             weakref.finalize(w, _forget, weakref.ref(self), id(w))
         return self._weights[id(w)]
 
+    def _packed(self, w: QuantTensor) -> PackedWeights:
+        limits = self.runtime.limits()
+        return w.pack(limits.max_buffer_bytes, limits.arrangement)
+
     def drop(self, key: int) -> None:
-        """Free the weight that the session keeps under `key`, where it still does."""
-        weights = self._weights.pop(key, None)
-        if weights is not None:
-            self.runtime.free(list({id(s.buffer): s.buffer for s in weights.slices}.values()))
+        """Free the weight that the session keeps under `key`, where it still does; after the matmul that runs now."""
+        self._garbage.append(key)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._collect()
+            finally:
+                self._lock.release()
+
+    def _collect(self) -> None:
+        while self._garbage:
+            weights = self._weights.pop(self._garbage.popleft(), None)
+            if weights is not None:
+                self.runtime.free(list({id(s.buffer): s.buffer for s in weights.slices}.values()))
 
     def _run(
         self, route: Route, problem: Problem, x: NDArray[np.float32], weights: DeviceWeights
@@ -222,11 +211,21 @@ def default_session(device: str) -> Session:
 
 
 def matmul(
-    x: NDArray[np.float32],
+    x: Any,
     w: QuantTensor,
     device: str | None = None,
     kernel: str | None = None,
     tile: str | None = None,
-) -> NDArray[np.float32]:
-    """`Session.matmul` on the default session of a device (the first Vulkan device where none is named)."""
+) -> Any:
+    """y[..., n] = sum_k x[..., k] * w[n, k] with the kernel and tile that the table holds.
+
+    x: a numpy array of float32: `Session.matmul` on the default session of `device` (the first Vulkan device where none
+    is named). Or a torch tensor of fp16, bf16 or fp32 on a CUDA or ROCm device: `torch_ops.matmul_served` there; y is
+    such a tensor, and a `device` that is named must be x's own.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        from warptile.torch_ops import matmul_served
+
+        return matmul_served(x, w, device, kernel, tile)
     return default_session(device or FIRST_DEVICE).matmul(x, w, kernel, tile)

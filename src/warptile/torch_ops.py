@@ -13,11 +13,16 @@ from typing import Any
 import torch
 
 from warptile import formats
-from warptile.contracts import Problem, UnusableInput
+from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.layouts.triton import arrangement
 from warptile.layouts.triton.repack import repack
-from warptile.runtimes.triton.engine import DTYPES, Engine, Router, engine_of
+from warptile.places import Places
+from warptile.routing import KeyOf, Notices, route, tables_of
+from warptile.runtimes.entry import pick
+from warptile.runtimes.triton import list_devices
+from warptile.runtimes.triton.engine import DTYPES, Engine, Router, engine_of, interpreting
 from warptile.runtimes.triton.memory import to_tensor
+from warptile.tables import Table
 from warptile.weights import QuantTensor
 
 ALIGN_BYTES = 16
@@ -79,6 +84,57 @@ def matmul_torch(
     arguments = (packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
     y: torch.Tensor = torch.ops.warptile.matmul(x, *arguments)
     return y
+
+
+def matmul_served(
+    x: torch.Tensor,
+    w: QuantTensor | TorchWeight,
+    device: str | None = None,
+    kernel: str | None = None,
+    tile: str | None = None,
+    places: Places | None = None,
+) -> torch.Tensor:
+    """`matmul_torch` on x's own device, routed by the tables of that device, with an UntunedWarning once a matmul where
+    they hold nothing valid. They are read once a process and device, from `places` as they are then.
+
+    Raises UnusableInput as `matmul_torch`, and where `device` names another device than x's.
+    """
+    if x.device.type != "cuda" and not interpreting():
+        raise UnusableInput(f"x is a tensor on {x.device}: move it to a CUDA or ROCm device, or pass a numpy array")
+    if device is not None and not _names(device, x.device):
+        raise UnusableInput(f"x is on {x.device}, device {device!r} was asked for")
+    engine = engine_of(x.device)
+    if not any(isinstance(router, TableRouter) for router in engine.routers):
+        kept = (places or Places.default()).ready()
+        tables = tables_of(kept.state, engine.backend.identity())
+        engine.routers.append(TableRouter(tables, engine.limits, engine.key))
+    return matmul_torch(x, w, kernel=kernel, tile=tile)
+
+
+def _names(text: str, device: torch.device) -> bool:
+    """Whether `cuda`, `cuda:1`, `hip:0` or part of a card's name, after its prefix, means a torch device."""
+    if device.type == "cpu":
+        return text.partition(":")[0] == "interpreter"
+    entries = [e for e in list_devices() if e.runtime == "triton"]
+    prefix = text.partition(":")[0]
+    if not entries or prefix != entries[0].id.partition(":")[0]:
+        return False
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return entries[pick(text, entries)].id == f"{prefix}:{index}"
+
+
+class TableRouter:
+    """Asks the tables of a device; the engine's own choice serves where they know nothing of a matmul."""
+
+    def __init__(self, tables: tuple[Table, ...], limits: Limits, key_of: KeyOf) -> None:
+        self._tables, self._limits, self._key_of = tables, limits, key_of
+        self._notices = Notices()
+
+    def __call__(self, problem: Problem) -> str:
+        """The tile's text. Raises UnusableInput where no kernel can serve the problem."""
+        found = route(problem, self._tables, self._limits, self._key_of)
+        self._notices.say(problem, found, stacklevel=2)
+        return found.tile.text()
 
 
 def add_router(device: torch.device | str, router: Router) -> None:

@@ -65,9 +65,9 @@ class QuantTensor:
             out[row : row + step] = self.format.decode(tile.reshape(-1, self.format.block_bytes)).reshape(len(tile), k)
         return out
 
-    def pack(self, max_bytes: int | None = None) -> layouts.PackedWeights:
-        """Planes as a device sees them, in slices of at most max_bytes.
+    def pack(self, max_bytes: int | None = None, arrangement: str = "rows") -> layouts.PackedWeights:
+        """Planes as a device sees them, in slices of at most max_bytes; arrangement: the device's, see `layouts.pack`.
 
         Raises UnusableInput where one row exceeds that.
         """
-        return layouts.pack(self.format, self.blocks, *self.shape, max_bytes)
+        return layouts.pack(self.format, self.blocks, *self.shape, max_bytes, arrangement)

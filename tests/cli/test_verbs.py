@@ -77,6 +77,8 @@ def test_tune_then_everything_that_reads_what_it_kept(line: Line, monkeypatch: p
     for command in others:
         assert line(*shlex.split(command)[1:])[0]
 
+    # A race that a busy machine left undecided is raced again.
+    undecided = any(row["decision"]["outcome"] == "undecided" for row in first["rows"])
     for columns in ("100", "80"):
         monkeypatch.setenv("COLUMNS", columns)
         out, err = line(*tune)
@@ -84,7 +86,7 @@ def test_tune_then_everything_that_reads_what_it_kept(line: Line, monkeypatch: p
         assert max(len(text.rstrip()) for text in shown) <= int(columns)
         assert "…" not in out
         assert "[bold]tiny[/bold]" in out
-        assert "re-checked, not repeated" in out
+        assert "re-checked, not repeated" in out or (undecided and "resumed: " in out)
         assert "tokens/s" in out
         assert "re-checking" in err
 

@@ -149,7 +149,7 @@ def test_half_a_scale_an_element_is_reached_and_no_more_is_allowed() -> None:
     w = np.array([[1.0] + [2.0] * 31])
     a = np.full_like(x, 127.0)
     blocks = BlockSums(a @ w.T, a @ w.T, a.sum(keepdims=True))
-    sized = Sums(x @ w.T, x @ w.T, x.sum(keepdims=True), w.sum(keepdims=True), w.sum(keepdims=True), blocks)
+    sized = Sums(x @ w.T, x @ w.T, x.sum(keepdims=True), w.sum(keepdims=True), w.sum(keepdims=True), blocks=blocks)
     want = x @ w.T
     bound = element_bound(want, sized, INT8, 32)[0, 0]
     assert bound >= 0.5 * 2 * 31

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -62,3 +63,19 @@ def test_a_state_folder_that_cannot_hold_the_lock_is_one_line(places: Places) ->
     blocked.write_text("")
     with pytest.raises(UnusableInput, match="cannot be written"):
         DeviceLock(CARD, Places(places.cache, blocked)).acquire()
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_lock_free(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = DeviceLock(CARD, Places.under(os.fspath(tmp_path)))
+
+    def full(*arguments: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(UnusableInput, match="cannot be written: No space left"):
+            lock.acquire()
+    with DeviceLock(CARD, Places.under(os.fspath(tmp_path))):
+        pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
 INTERRUPTED = 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 app = typer.Typer(
     name="warptile",
@@ -51,6 +53,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 0
     except WarptileError as error:
         return _refuse(str(error))
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        # What could not be written must not be tried again by the interpreter's own flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _refuse(f"the output cannot be written: {error.strerror}")
     except Exception as error:
         if type(error).__name__ == "Abort":
             return _stopped()

@@ -22,21 +22,41 @@ from warptile.kernels import parse_tile
 from warptile.race.statistics import UNBOUNDED
 
 
+class _Results(Console):
+    """stdout: where its reader is gone, there is nothing left to do (`cli.run` ends quietly)."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+class _Progress(Console):
+    """stderr: where its reader is gone, the work goes on unwatched."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def out() -> Console:
     """The console of results: stdout; 100 columns where it is no terminal and COLUMNS does not say otherwise."""
-    console = Console(highlight=False)
-    return console if console.is_terminal or "COLUMNS" in os.environ else Console(highlight=False, width=100)
+    console = _Results(highlight=False)
+    return console if console.is_terminal or "COLUMNS" in os.environ else _Results(highlight=False, width=100)
 
 
 def err() -> Console:
     """The console of progress: stderr."""
-    return Console(stderr=True, highlight=False)
+    return _Progress(stderr=True, highlight=False)
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    json.dump(to_json(value), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
-    sys.stdout.write("\n")
+    try:
+        json.dump(to_json(value), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Without its number: typer takes one with it for a "no" and exits 1.
+        raise BrokenPipeError from None
 
 
 def text(value: str, style: str = "") -> Text:

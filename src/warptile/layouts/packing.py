@@ -85,6 +85,25 @@ def pack_slices(
             yield _pack_rows(format, part, row0, k)
 
 
+def pack_repeated(
+    format: Format, blocks: U8, n: int, k: int, max_bytes: int | None = None, arrangement: str = "rows"
+) -> PackedWeights:
+    """`pack` of the rows u8[any number, row bytes] one after another, again and again, to n rows; in quads each row is
+    packed once. Raises UnusableInput as `pack`.
+    """
+    row_bytes = format.row_bytes(k)
+    if arrangement != "quads":
+        return pack(format, np.resize(blocks, (n, row_bytes)), n, k, max_bytes, arrangement)
+    rows_of = checked_rows(format, blocks, len(blocks), k)
+    slices = []
+    step = rows_per_slice(format.layout, n, k, max_bytes, arrangement)
+    for row0 in range(0, n, step):
+        rows = min(step, n - row0)
+        words, starts = pack_rows(format, np.roll(rows_of, -row0, axis=0), k, rows)
+        slices.append(PackedSlice(row0, rows, words, starts))
+    return PackedWeights(format, n, k, tuple(slices), arrangement)
+
+
 def slice_bytes(layout: Layout, rows: int, k: int, arrangement: str = "rows") -> int:
     """Bytes of a packed slice of `rows` rows. Raises UnusableInput for an unknown arrangement."""
     if arrangement == "quads":

@@ -97,7 +97,7 @@ class BlockSums:
 class Sums:
     """Sums over k of magnitudes, rounded up, all f64: products[m, n] = |x| |w|, terms[m, n] = |x| A, x[m, 1] = |x|,
 
-    w[1, n] = |w|, amplitudes[1, n] = A; and units[1, n] = U, not summed. blocks: the same sums by blocks of quantized
+    w[1, n] = |w|, amplitudes[1, n] = A; and units[1, n] = U, not summed. blocks: the same by blocks of quantized
     activations, where asked for.
     """
 
@@ -106,8 +106,8 @@ class Sums:
     x: Array
     w: Array
     amplitudes: Array
-    blocks: BlockSums | None = None
     units: Array = field(default_factory=lambda: np.zeros((1, 1)))
+    blocks: BlockSums | None = None
 
     @property
     def nbytes(self) -> int:
@@ -120,25 +120,25 @@ class Sums:
     def of_terms(self) -> Sums:
         """The sums with A in place of |w|."""
         blocks = self.blocks and BlockSums(self.blocks.terms, self.blocks.terms, self.blocks.x)
-        return Sums(self.terms, self.terms, self.x, self.amplitudes, self.amplitudes, blocks, self.units)
+        return Sums(self.terms, self.terms, self.x, self.amplitudes, self.amplitudes, self.units, blocks)
 
     def part(self, m: int, n: int) -> Sums:
         """The sums of the first m activation rows and n weight rows."""
         blocks = self.blocks and self.blocks.part(m, n)
-        columns = self.w[:, :n], self.amplitudes[:, :n], blocks, self.units[:, :n]
-        return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], *columns)
+        columns = self.w[:, :n], self.amplitudes[:, :n], self.units[:, :n]
+        return Sums(self.products[:m, :n], self.terms[:m, :n], self.x[:m], *columns, blocks)
 
 
 def weight_moves(kind: str) -> Moves:
     """e_w of a weight that is multiplied as `kind`: decode on both sides, then the conversion.
 
-    kind: "fp32", "fp16", "bf16" or "tf32"; after " from fp16 unit": converted to that from fp16 over its row's unit; or
-    "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16).
+    kind: "fp32", "fp16", "bf16" or "tf32"; after " from fp16 unit": converted to that from fp16 over its row's unit;
+    or "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16).
     """
-    last, _, first = kind.partition(" from ")
     decode = gamma(2, ROUNDOFF["fp32"])
     if kind == "fp16 scales":
         return Moves(2 * decode + 2 * ROUNDOFF["fp16"] * (1 + decode), 0.0, (LARGEST_STEP + 1) * SUBNORMAL_SPACING_FP16)
+    last, _, first = kind.partition(" from ")
     converted = _conversion(last)
     if not first:
         return Moves(2 * decode + converted.beta * decode, converted.beta, converted.eta)
@@ -167,7 +167,7 @@ def _conversion(kind: str) -> Moves:
         return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
     if kind in ("bf16", "tf32"):
         return Moves(0.0, 2 * ROUNDOFF[kind], SMALLEST_NORMAL["fp32"])
-    known = ", ".join(("fp32", "tf32", "fp16", "bf16", "fp16 scales", *ACTIVATION_BLOCKS))
+    known = ", ".join(("fp32", "fp16", "bf16", "tf32", "fp16 scales", *ACTIVATION_BLOCKS))
     raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows {known}")
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from warptile.contracts import UnusableInput
 from warptile.contracts.runtime import sample_dtype
 from warptile.formats import Format
-from warptile.layouts import PackedWeights, pack, slice_bytes
+from warptile.layouts import PackedWeights, pack, pack_repeated, slice_bytes
 from warptile.proof.bounds import ROUNDOFF, BlockSums, Sums, gamma
 from warptile.proof.weights import EXACT_GRANULE, exact_blocks, random_blocks, row_units, terms
 
@@ -117,10 +117,7 @@ class ReferenceCache:
     def whole(self, wanted: Wanted, case: Case, n: int, max_bytes: int, arrangement: str = "rows") -> PackedWeights:
         """The case's rows repeated to n rows, in slices of at most `max_bytes`."""
         key = (wanted.fmt.name, wanted.k, "whole", n, max_bytes, arrangement, _digest(case.blocks))
-        shape = (n, case.blocks.shape[1])
-        return self._kept(
-            key, lambda: pack(wanted.fmt, np.resize(case.blocks, shape), n, wanted.k, max_bytes, arrangement)
-        )
+        return self._kept(key, lambda: pack_repeated(wanted.fmt, case.blocks, n, wanted.k, max_bytes, arrangement))
 
     def _kept(self, key: object, make: Callable[[], PackedWeights]) -> PackedWeights:
         """A packed weight kept under `key`; one that takes more than half of the room is not kept."""
@@ -188,7 +185,8 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
     if largest is not None:
         of_largest = largest.sum(axis=1, dtype=np.float64, keepdims=True)
         by_blocks = BlockSums(block_products * up, block_terms * up, of_largest * up)
-    return Case(x, blocks, want, Sums(products * up, of_terms * up, of_x * up, of_w * up, of_a * up, by_blocks, units))
+    sums = Sums(products * up, of_terms * up, of_x * up, of_w * up, of_a * up, units, by_blocks)
+    return Case(x, blocks, want, sums)
 
 
 def _block_largest(size: NDArray[np.float32], block: int) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from warptile import formats
 from warptile.contracts import Arm, DeviceWeights, Problem, Race, Runtime, UnusableInput
-from warptile.layouts import pack, upload
+from warptile.layouts import pack_repeated, upload
 from warptile.proof.jobs import scratch
 from warptile.proof.weights import random_blocks
 from warptile.race.bench import Bench, close_bench, open_bench
@@ -98,13 +98,14 @@ def bench_for(runtime: Runtime, problem: Problem, weights: BenchWeights, fresh: 
     if held is not None and held[0] == key and not fresh:
         return held[1]
     release_job(runtime)
-    packed = pack(
+    limits = runtime.limits()
+    packed = pack_repeated(
         formats.by_name(problem.format),
         weight_blocks(problem, weights),
         problem.n,
         problem.k,
-        runtime.limits().max_buffer_bytes,
-        runtime.limits().arrangement,
+        limits.max_buffer_bytes,
+        limits.arrangement,
     )
 
     def copy() -> DeviceWeights:
@@ -116,7 +117,7 @@ def bench_for(runtime: Runtime, problem: Problem, weights: BenchWeights, fresh: 
 
 
 def weight_blocks(problem: Problem, weights: BenchWeights) -> NDArray[np.uint8]:
-    """u8[n, row bytes]: the tensor, or 64 drawn rows repeated along n (drawing a large matrix would take seconds).
+    """The tensor u8[n, row bytes], or at most 64 drawn rows, to be repeated along n (a large matrix takes seconds).
 
     Raises UnusableInput where the tensor is not the problem's.
     """
@@ -132,4 +133,4 @@ def weight_blocks(problem: Problem, weights: BenchWeights) -> NDArray[np.uint8]:
         return tensor.blocks
     rows = min(problem.n, DRAWN_ROWS)
     drawn = random_blocks(fmt, rows * (problem.k // fmt.block_size), np.random.default_rng(weights.seed))
-    return np.resize(drawn.reshape(rows, row_bytes), (problem.n, row_bytes))
+    return drawn.reshape(rows, row_bytes)

@@ -40,8 +40,12 @@ class DeviceLock:
             holder = os.pread(file, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(file)
             raise UnusableInput(f"{self.entry.id} ({self.entry.name}) is in use by process {holder}") from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            os.close(file)
+            raise UnusableInput(f"lock {self.path} cannot be written: {error.strerror}") from None
         self._file = file
         return self
 

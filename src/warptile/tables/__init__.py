@@ -1,11 +1,24 @@
 """What won, per exact device: a JSON file a person can read, looked up by matmul, rebuilt from the journal.
 
 `points` holds the data (keys, measured points, rows), `table` the file and the lookup, `rebuild` the replay of a
-journal.
+journal, `shipping` the tables that come with the package.
 """
 
 from warptile.tables.points import Key, Point, Row, Validity
 from warptile.tables.rebuild import rebuild_from
+from warptile.tables.shipping import ship, shipped_table
 from warptile.tables.table import SCHEMA, Served, Table, table_path
 
-__all__ = ["SCHEMA", "Key", "Point", "Row", "Served", "Table", "Validity", "rebuild_from", "table_path"]
+__all__ = [
+    "SCHEMA",
+    "Key",
+    "Point",
+    "Row",
+    "Served",
+    "Table",
+    "Validity",
+    "rebuild_from",
+    "ship",
+    "shipped_table",
+    "table_path",
+]

@@ -159,6 +159,19 @@ def _apply(points: dict[Key, dict[int, Point]], key: Key, point: Point | None) -
         points.setdefault(key, {})[point.m] = point
 
 
+def read_file(path: Path) -> tuple[Identity, dict[Key, dict[int, Point]]]:
+    """A table file without knowing its device: its identity (driver and compiler are the points') and its points.
+
+    Raises UnusableInput where there is no such file or it is no table.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        identity = Identity(str(value["device"]), "", "", str(value["runtime"]))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UnusableInput(f"table {path}: cannot be read: {_line(error)}") from None
+    return identity, _read(path, identity)
+
+
 def _read(path: Path, identity: Identity) -> dict[Key, dict[int, Point]]:
     try:
         text = path.read_text(encoding="utf-8")

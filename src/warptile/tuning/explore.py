@@ -49,12 +49,12 @@ def next_group(state: State) -> Group | None:
     """The group whose next batch promises most; None where time or candidates are used up.
 
     Promise: the group's share of the time of one pass, over the batches it had; a group with fewer than two goes
-    first. A group is left after four batches in a row without a gain. The time of the final races is kept back, but
-    not from a group that has had no batch: its problems would have no row.
+    first. A group is left after four batches in a row without a gain. The time of the final races is kept back; from a
+    group that has had no batch only that of problems with something to race, since its own would have no row.
     """
     going = [g for g in state.groups if state.waiting(g) and set(g.offers) - g.taken and g.misses < PATIENCE]
     unopened = [g for g in going if g.rounds == 0]
-    least = 2 * OVERHEAD_S * len(state.waiting())
+    least = 2 * OVERHEAD_S * sum(state.standings[p].best is not None for p in state.waiting())
     needed = least if unopened else reserve(state) + state.budget.expect("batch", FIRST_BATCH_S)
     if state.budget.left() < needed:
         return None

@@ -10,7 +10,7 @@ from support.blocks import random_blocks
 
 from warptile import formats
 from warptile.contracts import UnusableInput
-from warptile.layouts import pack, slice_bytes, unpack
+from warptile.layouts import pack, pack_repeated, slice_bytes, unpack
 from warptile.layouts.triton import MOST_PLANES, arrangement, pack_rows, plane_views
 from warptile.layouts.triton.arrangement import unit_exponents
 from warptile.layouts.triton.bitmap import plane_maps
@@ -29,6 +29,22 @@ def test_every_byte_pattern_survives(name: str, rows: int, blocks: int, seed: in
     data = random_blocks(found, rows * k // found.block_size, seed).reshape(rows, -1)
     packed = pack(found, data, rows, k, arrangement="quads")
     assert np.array_equal(unpack(packed), data)
+
+
+@pytest.mark.parametrize("arrangement_", ["rows", "quads"])
+@pytest.mark.parametrize("name", ["Q4_K", "Q6_K", "Q8_0", "PTQ1_0"])
+def test_repeated_rows_are_packed_as_if_they_were_written_out(name: str, arrangement_: str) -> None:
+    """In one slice and in slices of 5 rows, which do not divide the period of 7."""
+    found = formats.by_name(name)
+    k, n = max(32, found.block_size), 33
+    data = random_blocks(found, 7 * k // found.block_size, 3).reshape(7, -1)
+    written = np.resize(data, (n, data.shape[1]))
+    for most in (None, slice_bytes(found.layout, 5, k, arrangement_)):
+        repeated = pack_repeated(found, data, n, k, most, arrangement_)
+        assert np.array_equal(unpack(repeated), written)
+        for one, other in zip(repeated.slices, pack(found, written, n, k, most, arrangement_).slices, strict=True):
+            assert np.array_equal(one.words, other.words)
+            assert (one.row0, one.rows, one.planes) == (other.row0, other.rows, other.planes)
 
 
 @pytest.mark.parametrize("name", PERMUTING)

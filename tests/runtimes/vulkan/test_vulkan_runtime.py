@@ -257,3 +257,22 @@ def test_closing_twice_is_harmless(software_device: str, places: Places) -> None
     runtime = open_device(software_device, places)
     runtime.close()
     runtime.close()
+
+
+def test_a_closed_device_refuses_instead_of_crashing(software_device: str, places: Places) -> None:
+    runtime = open_device(software_device, places)
+    buffer, binary = runtime.upload(np.zeros(4, np.float32)), runtime.compile(scale(2))
+    runtime.close()
+    launch = Launch(binary, (buffer, buffer), (4, 0), groups(4))
+    for use in (
+        lambda: runtime.upload(np.zeros(4, np.float32)),
+        lambda: runtime.write(buffer, np.zeros(1, np.float32)),
+        lambda: runtime.download(buffer, np.float32, (4,)),
+        lambda: runtime.guarded_buffer(16),
+        lambda: runtime.compile(scale(3)),
+        lambda: runtime.execute([launch]),
+        lambda: runtime.time([launch]),
+        lambda: runtime.free([buffer]),
+    ):
+        with pytest.raises(UnusableInput, match="was closed"):
+            use()

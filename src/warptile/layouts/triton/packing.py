@@ -28,17 +28,27 @@ def plane_views(arranged: Arrangement, words: NDArray[np.uint32], rows: int) -> 
     return views
 
 
-def pack_rows(format: Format, rows_of: U8, k: int) -> tuple[NDArray[np.uint32], tuple[int, ...]]:
-    """File rows u8[rows, row bytes] to one slice's words, and where its planes start."""
+def pack_rows(
+    format: Format, rows_of: U8, k: int, repeated: int | None = None
+) -> tuple[NDArray[np.uint32], tuple[int, ...]]:
+    """File rows u8[rows, row bytes], repeated one after another to `repeated` rows, to one slice's words, and where its
+    planes start.
+    """
     arranged = arrangement(format.layout, k)
-    rows = len(rows_of)
-    starts, total = arranged.offsets(rows)
+    total_rows = len(rows_of) if repeated is None else repeated
+    rows = min(len(rows_of), total_rows)
+    starts, total = arranged.offsets(total_rows)
     words = np.zeros(total, dtype="<u4")
-    views = plane_views(arranged, words, rows)
+    views = plane_views(arranged, words, total_rows)
     for tile in _tiles(rows, k):
         fields = format.split(rows_of[tile].reshape(-1, format.block_bytes))
         for view, elements in zip(views, arranged.to_planes(fields), strict=True):
             view[:, tile] = elements.swapaxes(0, 1)
+    while rows < total_rows:
+        more = min(rows, total_rows - rows)
+        for view in views:
+            view[:, rows : rows + more] = view[:, :more]
+        rows += more
     return words, starts
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -75,8 +77,29 @@ def _driver() -> str:
     torch = require_torch()
     if torch.version.hip is not None:
         return f"ROCm {torch.version.hip}"
-    version = torch._C._cuda_getDriverVersion() if hasattr(torch._C, "_cuda_getDriverVersion") else 0
-    return f"CUDA driver API {version // 1000}.{version % 1000 // 10}, runtime {torch.version.cuda}"
+    return f"NVIDIA {_nvidia_driver()}, CUDA runtime {torch.version.cuda}"
+
+
+@cache
+def _nvidia_driver(kernel_module: Path = Path("/proc/driver/nvidia/version")) -> str:
+    """Version of the kernel's NVIDIA module; where the system hides it, the CUDA version that the driver supports.
+
+    Raises UnusableInput where neither can be read: measurements would not say what they hold for.
+    """
+    try:
+        found = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", kernel_module.read_text("utf-8"))
+        if found is not None:
+            return found[0]
+    except OSError:
+        pass
+    version = ctypes.c_int(0)
+    try:
+        failed = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except OSError as error:
+        raise UnusableInput(f"the NVIDIA driver's version cannot be read: {error}") from None
+    if failed or not version.value:
+        raise UnusableInput(f"the NVIDIA driver does not tell its version (cuDriverGetVersion: {failed})")
+    return f"API {version.value // 1000}.{version.value % 1000 // 10}"
 
 
 class Card:

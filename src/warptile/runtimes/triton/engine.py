@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -51,7 +52,7 @@ class _Described:
     key = ""
     compile_seconds = 0.0
     source: Any = None
-    helpers = ()
+    helpers: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,10 @@ class Engine:
                 self._routes.clear()
             self._routes[problem] = found
         return found
+
+    def key(self, kernel: Kernel, tile: Tile, problem: Problem) -> str:
+        """`Binary.key` of a tile on a problem."""
+        return self.backend.key(Program.parse(kernel.source(tile, problem, self.limits)))
 
     def invariant_tile(self, problem: Problem) -> str:
         """One tile for every m, so that a row's sum is computed by the same instructions in the same order whatever
@@ -172,15 +177,14 @@ def engine_of(device: torch.device) -> Engine:
     """The engine of a torch device. Raises UnusableInput for the host's processor without Triton's interpreter."""
     if device.type == "cuda":
         return _engine("cuda", torch.cuda.current_device() if device.index is None else device.index)
-    if device.type != "cpu" or not _interpreting():
+    if device.type != "cpu" or not interpreting():
         raise UnusableInput(f"Triton kernels take CUDA or ROCm tensors; this one is on {device}")
     return _engine("cpu", 0)
 
 
-def _interpreting() -> bool:
-    import os
-
+def interpreting() -> bool:
+    """Whether Triton's interpreter stands in for a card."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-__all__ = ["DTYPES", "Engine", "Prepared", "Router", "engine_of"]
+__all__ = ["DTYPES", "Engine", "Prepared", "Router", "engine_of", "interpreting"]

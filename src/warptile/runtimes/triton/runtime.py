@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from warptile.contracts import DeviceLost, DoesNotFit, OutOfMemory, UnusableInput
 from warptile.contracts.launch import Launch, Source
+from warptile.contracts.launch import Scratch as ScratchBuffer
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Resources
 from warptile.contracts.runtime import Binary, Buffer, Ceilings, Identity, Instrument
@@ -113,6 +114,10 @@ class TritonRuntime:
     def guards_intact(self, buffer: Buffer) -> bool:
         """Whether no canary changed. Raises ValueError for a buffer without guards."""
         return memory.intact(_own(buffer))
+
+    def scratch_buffer(self, scratch: ScratchBuffer) -> Buffer:
+        """Raises UnusableInput: Triton programs keep what lies between their launches themselves."""
+        raise UnusableInput(f"scratch {scratch.name!r}: the Triton runtime has no scratch buffers between launches")
 
     def free(self, buffers: Sequence[Buffer]) -> None:
         """Give buffers back to torch."""

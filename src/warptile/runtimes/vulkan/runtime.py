@@ -79,11 +79,13 @@ class VulkanRuntime:
 
     def buffer(self, nbytes: int) -> VulkanBuffer:
         """A new buffer with undefined content. Raises DoesNotFit over the device's range, OutOfMemory."""
+        self._refuse_closed()
         self._check_size(nbytes)
         return self.memory.buffer(nbytes)
 
     def write(self, buffer: Buffer, data: NDArray[Any]) -> None:
         """Overwrite the first `data.nbytes` bytes. Raises ValueError where the buffer is shorter."""
+        self._refuse_closed()
         own = _own(buffer)
         if data.nbytes > own.nbytes:
             raise ValueError(f"{data.nbytes} bytes do not fit a buffer of {own.nbytes}")
@@ -91,6 +93,7 @@ class VulkanRuntime:
 
     def download(self, buffer: Buffer, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """A copy of the first bytes as `dtype[shape]`. Raises ValueError where the buffer is shorter."""
+        self._refuse_closed()
         own = _own(buffer)
         kind: np.dtype[Any] = np.dtype(dtype)
         nbytes = math.prod(shape) * kind.itemsize
@@ -101,11 +104,13 @@ class VulkanRuntime:
 
     def guarded_buffer(self, nbytes: int, at_end: bool = False) -> GuardedBuffer:
         """See `runtimes.vulkan.guards`: bands of NaN, a payload of NaN. Raises DoesNotFit, OutOfMemory."""
+        self._refuse_closed()
         self._check_size(nbytes)
         return guarded_buffer(self.memory, nbytes, at_end, self._limits.max_buffer_bytes)
 
     def guards_intact(self, buffer: Buffer) -> bool:
         """Whether no canary changed. Raises ValueError for a buffer without guards."""
+        self._refuse_closed()
         own = _own(buffer)
         if not isinstance(own, GuardedBuffer):
             raise ValueError("the buffer has no guards")
@@ -117,6 +122,7 @@ class VulkanRuntime:
 
     def free(self, buffers: Sequence[Buffer]) -> None:
         """Give buffers back; their room is used again."""
+        self._refuse_closed()
         own = [_own(buffer) for buffer in buffers]
         self._queue.forget(own)
         for buffer in own:
@@ -126,6 +132,7 @@ class VulkanRuntime:
         """GLSL to machine code; the same source again gives the same binary. Raises CompileFailed, DoesNotFit."""
         if instrument != "none":
             raise UnusableInput(f"instrument {instrument!r} is not available in this version of the Vulkan runtime")
+        self._refuse_closed()
         key = binary_key(source, instrument)
         found = self._binaries.get(key)
         if found is None or found.source != source:
@@ -167,7 +174,12 @@ class VulkanRuntime:
             self._device.close()
             self._instance.close()
 
+    def _refuse_closed(self) -> None:
+        if self._device.handle is None:
+            raise UnusableInput(f"{self._device.physical.entry.id} was closed: open it again")
+
     def _run(self, launches: Sequence[Launch], timed: bool) -> list[float]:
+        self._refuse_closed()
         self._executed = []
         self._scratches.keep({b for launch in launches for b in launch.buffers if isinstance(b, Scratch)})
         dispatches = [self._dispatch(launch) for launch in launches]

@@ -1,0 +1,94 @@
+"""Which kernel and tile serve a problem: this machine's table, then the shipped one, then the price."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from warptile import formats
+from warptile.contracts import Identity, Kernel, Limits, Problem, Tile, UnusableInput
+from warptile.kernels import by_name, for_runtime, parse_tile
+from warptile.proof.version import PROOF_VERSION
+from warptile.search import rank_all
+from warptile.tables import Served, Table, shipped_table
+
+KeyOf = Callable[[Kernel, Tile, Problem], str]
+
+
+class UntunedWarning(UserWarning):
+    """A matmul is served by a tile that was not measured for it, or not under this driver and compiler."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Which kernel and tile serve a problem. status: "tuned", "stale" or "untuned" as `Table.lookup` says, or "forced".
+
+    why: what makes it stale or untuned, in words.
+    """
+
+    kernel: Kernel
+    tile: Tile
+    status: Literal["tuned", "stale", "untuned", "forced"]
+    why: str = ""
+
+
+class Notices:
+    """Says once a matmul that what serves it was not measured for it."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def say(self, problem: Problem, route: Route, stacklevel: int = 4) -> None:
+        """An UntunedWarning, where the route is not a tuned one and nothing was said of its format, n and k yet."""
+        about = f"{problem.format} n={problem.n} k={problem.k}"
+        if route.status in ("tuned", "forced") or about in self._said:
+            return
+        self._said.add(about)
+        text = f"{problem.text()} is served {route.status}: {route.why}; warptile tune measures it"
+        warnings.warn(text, UntunedWarning, stacklevel=stacklevel)
+
+
+def tables_of(state: Path, identity: Identity) -> tuple[Table, ...]:
+    """The device's table under `state` and the shipped one of exactly that device, where there is one.
+
+    Raises UnusableInput where the former cannot be used.
+    """
+    shipped = shipped_table(identity)
+    own = Table.load(state / "tables", identity)
+    return (own,) if shipped is None else (own, shipped)
+
+
+def route(problem: Problem, tables: Sequence[Table], limits: Limits, key_of: KeyOf) -> Route:
+    """What the first table serves that measured a problem's m, else the first that knows its matmul; the best-priced
+    valid tile, "untuned", where none has a usable one.
+
+    key_of: the key of the compiled input, to tell a stale measurement. Untuned, activations stay as they are: nobody
+    has asked for a kernel that quantizes them. Raises UnusableInput where no kernel can serve the problem.
+    """
+    layout = formats.by_name(problem.format).layout.name
+    why = "nothing was measured for it on this device"
+    known = [(table, found) for table in tables if (found := table.lookup(problem, layout, PROOF_VERSION)) is not None]
+    for table, found in sorted(known, key=lambda each: each[1].status == "untuned"):
+        usable = _usable(table, found, problem, layout, limits, key_of)
+        if isinstance(usable, Route):
+            return usable
+        why = usable
+    for candidate in rank_all(problem, limits, for_runtime(limits.runtime)).candidates:
+        kernel = by_name(candidate.kernel)
+        if not kernel.arithmetic(candidate.tile, problem).quantizes_activations:
+            return Route(kernel, candidate.tile, "untuned", why)
+    raise UnusableInput(f"{problem.text()}: no kernel of {limits.runtime} has a valid tile for it here")
+
+
+def _usable(table: Table, found: Served, problem: Problem, layout: str, limits: Limits, key_of: KeyOf) -> Route | str:
+    try:
+        kernel, tile = parse_tile(found.tile)
+    except UnusableInput as error:
+        return f"the table's tile cannot be read: {error}"
+    if kernel.broken_rules(tile, problem, limits):
+        return f"the table's {found.tile} is not valid here any more"
+    checked = table.lookup(problem, layout, PROOF_VERSION, lambda _: key_of(kernel, tile, problem))
+    return Route(kernel, tile, (checked or found).status, (checked or found).why)

@@ -1,0 +1,46 @@
+"""Where the output goes is not ours: a closed pipe, a full disk, a reader that has left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MAIN = [sys.executable, "-c", "from warptile.cli import main; main()"]
+CHECK = ["check", "--tile", "128,128,128,32,32,64,2,4,2,1,16", "--kernel", "mul_mm", "--device", "mali-g610"]
+
+
+def closed_pipe() -> int:
+    read, write = os.pipe()
+    os.close(read)
+    return write
+
+
+@pytest.mark.parametrize("verb", [CHECK, [*CHECK, "--json"]], ids=["text", "json"])
+def test_a_reader_that_left_ends_it_quietly(verb: list[str]) -> None:
+    out = closed_pipe()
+    done = subprocess.run([*MAIN, *verb], stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(out)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("verb", [CHECK, [*CHECK, "--json"]], ids=["text", "json"])
+def test_a_full_disk_is_one_line(verb: list[str]) -> None:
+    with open("/dev/full", "w") as out:
+        done = subprocess.run([*MAIN, *verb], stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "warptile: the output cannot be written: No space left on device\n"
+
+
+def test_work_goes_on_where_nobody_watches(tmp_path: Path, software_device: str) -> None:
+    verb = ["prove", "--format", "Q4_1", "--n", "64", "--k", "64", "--m", "1", "--kernel", "mul_mat_vec"]
+    folders = ["--state", str(tmp_path / "s"), "--cache", str(tmp_path / "c"), "--device", software_device]
+    err = closed_pipe()
+    done = subprocess.run([*MAIN, *verb, *folders], stdout=subprocess.PIPE, stderr=err, text=True, check=False)
+    os.close(err)
+    assert done.returncode == 0
+    assert done.stdout.rstrip().endswith("0 wrong")
