@@ -12,9 +12,14 @@ from warptile.contracts import Limits, UnusableInput
 from warptile.devices.file import read_limits, runtimes
 
 
-def names() -> tuple[str, ...]:
-    """Names of the cards with a data file, sorted."""
-    return tuple(sorted(_files()))
+def names(runtime: str | None = "vulkan") -> tuple[str, ...]:
+    """Names of the cards whose data file has a table for `runtime` (None: any), sorted."""
+    files = _files()
+    return tuple(
+        name
+        for name in sorted(files)
+        if runtime is None or runtime in runtimes(files[name].read_text(encoding="utf-8"), files[name].name)
+    )
 
 
 def by_name(name: str, runtime: str = "vulkan") -> Limits:
