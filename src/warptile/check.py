@@ -62,16 +62,26 @@ def check(
     n: int = DEFAULT_N,
     k: int = DEFAULT_K,
     m: int = DEFAULT_M,
+    dtype: str = "fp32",
 ) -> CheckReport:
-    """Check a tile's text form on a device's limits, for a matmul of `format_name` weights [n, k] and m tokens.
+    """Check a tile's text form on a device's limits, for a matmul of `format_name` weights [n, k] and m tokens in
+    `dtype`.
 
     kernel: needed where the text does not name it. Raises UnusableInput for an unknown kernel, field or format.
     """
     found, parsed = kernels.parse_tile(tile, kernel)
-    problem = Problem(_known_format(format_name), n, k, m)
+    problem = problem_of(format_name, n, k, m, dtype)
     broken = tuple(found.broken_rules(parsed, problem, limits))
     price = None if broken else found.price(parsed, problem, limits)
     return CheckReport(found.name, parsed.text(), problem, limits.name, limits.runtime, broken, price)
+
+
+def problem_of(format_name: str, n: int, k: int, m: int, dtype: str = "fp32") -> Problem:
+    """The matmul of weights [n, k] in a format (its name in any case) and m tokens, in and out in `dtype`.
+
+    Raises UnusableInput for an unknown format.
+    """
+    return Problem(_known_format(format_name), n, k, m, dtype, dtype)
 
 
 def _known_format(name: str) -> str:

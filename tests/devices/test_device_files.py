@@ -7,8 +7,19 @@ import pytest
 from warptile import devices
 from warptile.contracts import UnusableInput
 from warptile.devices.file import read_limits
+from warptile.kernels.triton.matrix import architecture
 
 CARDS = ("h200", "lavapipe", "mali-g610", "rtx-3060", "rtx-4070", "rx-9060-xt")
+COMPILED_FOR = {
+    "a100": "sm_80",
+    "h200": "sm_90",
+    "mi300x": "gfx942",
+    "rtx-3060": "sm_86",
+    "rtx-4070": "sm_89",
+    "rtx-5090": "sm_120",
+    "rx-7900-xtx": "gfx1100",
+    "rx-9060-xt": "gfx1200",
+}
 
 GOOD = """
 name = "card"
@@ -27,6 +38,24 @@ max_buffer_bytes = 134217728
 
 def test_every_card_of_the_issue_has_a_file() -> None:
     assert devices.names() == CARDS
+    assert set(devices.names(None)) == set(CARDS) | set(COMPILED_FOR)
+    assert devices.names("hip") == ("mi300x", "rx-7900-xtx", "rx-9060-xt")
+
+
+@pytest.mark.parametrize(("card", "name"), COMPILED_FOR.items())
+def test_triton_sees_a_card_by_its_name_or_its_architecture(card: str, name: str) -> None:
+    found = devices.compile_only(card)
+    assert architecture(found).name == name
+    assert devices.compile_only(name.upper()) == found
+    assert not found.live
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("mali-g610", "no CUDA or ROCm compiler"), ("sm_37", "sm_37"), ("fp16", "fp16")]
+)
+def test_a_card_triton_does_not_compile_for_is_refused(name: str, said: str) -> None:
+    with pytest.raises(UnusableInput, match=said):
+        devices.compile_only(name)
 
 
 @pytest.mark.parametrize("name", CARDS)

@@ -15,7 +15,7 @@ from warptile.runtimes import survey
 def devices(json: options.Json = False) -> None:
     """List the devices of this machine, and the cards known from a data file."""
     found = survey()
-    known = files.names()
+    known = files.names(None)
     if json:
         value = {"devices": found.devices, "reasons": dict(found.reasons), "data_files": known}
         show.print_json(value)

@@ -9,12 +9,17 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 from warptile.contracts import Limits, UnusableInput
-from warptile.devices.file import read_limits
+from warptile.devices.file import read_limits, runtimes
 
 
-def names() -> tuple[str, ...]:
-    """Names of the cards with a data file, sorted."""
-    return tuple(sorted(_files()))
+def names(runtime: str | None = "vulkan") -> tuple[str, ...]:
+    """Names of the cards whose data file has a table for `runtime` (None: any), sorted."""
+    files = _files()
+    return tuple(
+        name
+        for name in sorted(files)
+        if runtime is None or runtime in runtimes(files[name].read_text(encoding="utf-8"), files[name].name)
+    )
 
 
 def by_name(name: str, runtime: str = "vulkan") -> Limits:
@@ -28,6 +33,30 @@ def by_name(name: str, runtime: str = "vulkan") -> Limits:
     if path is None:
         raise UnusableInput(f"no data file for device {name!r}; there are files for {', '.join(sorted(files))}")
     return read_limits(path.read_text(encoding="utf-8"), runtime, f"{path.name}")
+
+
+def compile_only(name: str) -> Limits:
+    """Limits of a card as Triton sees it, by its file's name, or by its architecture ("gfx942", "sm_90"): those of the
+    first card, by name, that has it.
+
+    Raises UnusableInput for a card without a file, one that Triton has no compiler for, or an architecture of no card.
+    """
+    wanted = name.strip().lower()
+    files = _files()
+    if wanted in files:
+        tables = runtimes(files[wanted].read_text(encoding="utf-8"), files[wanted].name)
+        found = next((r for r in ("cuda", "hip") if r in tables), None)
+        if found is None:
+            raise UnusableInput(f"device {name!r} has no CUDA or ROCm compiler: its file has no [cuda] or [hip] table")
+        return by_name(wanted, found)
+    for card in sorted(files):
+        for runtime in runtimes(files[card].read_text(encoding="utf-8"), files[card].name) & {"cuda", "hip"}:
+            limits = by_name(card, runtime)
+            if wanted in limits.features and wanted.startswith(("sm_", "gfx")):
+                return limits
+    raise UnusableInput(
+        f"no data file for device or architecture {name!r}; there are files for {', '.join(sorted(files))}"
+    )
 
 
 def _files() -> dict[str, Traversable]:

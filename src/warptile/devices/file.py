@@ -30,10 +30,7 @@ def read_limits(text: str, runtime: str, where: str) -> Limits:
     Raises UnusableInput: not TOML, an unknown or missing key, a value of the wrong type or below 0, a runtime
     without a table.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UnusableInput(f"device file {where}: not TOML: {error}") from None
+    document = _document(text, where)
     tables = {key: value for key, value in document.items() if key in RUNTIMES}
     for key, value in tables.items():
         if not isinstance(value, dict):
@@ -53,6 +50,18 @@ def read_limits(text: str, runtime: str, where: str) -> Limits:
     if limits.subgroup not in limits.subgroup_sizes:
         raise UnusableInput(f"device file {where}: subgroup {limits.subgroup} is not in {limits.subgroup_sizes}")
     return limits
+
+
+def runtimes(text: str, where: str) -> frozenset[str]:
+    """The runtimes a file has a table for. Raises UnusableInput where it is not TOML."""
+    return frozenset(_document(text, where).keys() & set(RUNTIMES))
+
+
+def _document(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UnusableInput(f"device file {where}: not TOML: {error}") from None
 
 
 def _value(key: str, value: Any, where: str) -> Any:

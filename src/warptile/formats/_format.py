@@ -18,7 +18,8 @@ class Format:
 
     block_size: elements a block; block_bytes: its bytes. split: u8[n, block_bytes] to the layout's fields;
     join: its inverse, exact for every byte pattern. encode: f32[n, block_size] to u8[n, block_bytes], None
-    where no encoder is defined here.
+    where no encoder is defined here. permutes: whether splitting only moves and flips bits; grid formats look their
+    codes up.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Format:
     split: Callable[[U8], Fields] = field(repr=False)
     join: Callable[[Fields], U8] = field(repr=False)
     encode: Callable[[F32], U8] | None = field(default=None, repr=False)
+    permutes: bool = True
 
     def decode(self, blocks: U8) -> F32:
         """u8[n, block_bytes] to f32[n, block_size], equal to the bit to the format's reference decode.

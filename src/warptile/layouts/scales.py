@@ -21,9 +21,10 @@ Arrays = Mapping[str, NDArray[Any]]
 class Scales(Protocol):
     """A scale kind. `block`: elements a block of the file; `group`: elements that share a scale, seen by a chunk."""
 
-    name: ClassVar[str]
     has_minimum: ClassVar[bool]
 
+    @property
+    def name(self) -> str: ...
     @property
     def block(self) -> int: ...
     @property

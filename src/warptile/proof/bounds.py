@@ -11,18 +11,18 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    reference decode is fp32 as well: gamma_2 A again.
 2. Operands. Rounded to fp16, v moves by at most 2 u16 |v| + 2^-24: twice the unit roundoff and one subnormal spacing,
    because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation
-   of SPIR-V Instructions"); activations that arrive as fp16 do not move. Rounded to bf16 or tf32, v moves by at most 2
-   u |v| with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the smallest normal number. A weight made in fp16 over
-   its row's unit ("fp16 unit": `layouts.triton.arrangement`) has scale and minimum rounded to fp16, then the product,
-   then the difference: 2 u16 A + u16 |w|, and where one of the four is subnormal half a spacing of 2^-24 units each.
-   With both, a weight is off by at most e_w = alpha A + beta |w| + eta_w + upsilon U (U: the unit) and an activation
-   by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w.
-   Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| + |m| by at most 2 u16 A, and by one subnormal
-   spacing for each of at most 128 steps and the minimum. Activations quantized to int8 in blocks ("q8_1": 32
-   elements): with a the largest |x| of the block, s = fl(a fl(1 / 127)) is a / 127 but for two roundings, and
-   fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5 units in the last place, five roundings).
-   The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 + gamma_2) / 254 +
-   gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
+   of SPIR-V Instructions"); activations that arrive as fp16 do not move. Rounded to bf16 or tf32, v moves by at most
+   2 u |v| with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the smallest normal number. A weight made in fp16
+   over its row's unit ("fp16 unit": `layouts.triton.arrangement`) has scale and minimum rounded to fp16, then the
+   product, then the difference: 2 u16 A + u16 |w|, and where one of the four is subnormal half a spacing of 2^-24
+   units each. With both, a weight is off by at most e_w = alpha A + beta |w| + eta_w + upsilon U (U: the unit) and an
+   activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| +
+   e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| + |m| by at most 2 u16 A, and by one
+   subnormal spacing for each of at most 128 steps and the minimum. Activations quantized to int8 in blocks ("q8_1":
+   32 elements; "q8_N": N): with a the largest |x| of the block, s = fl(a fl(1 / 127)) is a / 127 but for two
+   roundings, and fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5 units in the last place,
+   five roundings). The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 +
+   gamma_2) / 254 + gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
 2b. A weight decoded in fp16 ("fp16 decode"): scale and minimum are rounded to fp16, each by 2 u16 of itself and one
     subnormal spacing, the code minus its offset (at most 255) is exact, and one fused multiply-add rounds the result:
     e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24.
@@ -53,7 +53,7 @@ SUBNORMAL_SPACING_FP16 = 2.0**-24
 LARGEST_CODE = 255
 """Of any format: codes are at most eight bits, codebook values at most a signed byte."""
 LARGEST_STEP = 128
-ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType({"q8_1": 32})
+ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType({"q8_1": 32, "q8_64": 64, "q8_128": 128, "q8_256": 256})
 """Elements that share a scale in activations quantized to int8 codes of at most 127."""
 
 Array = NDArray[np.float64]

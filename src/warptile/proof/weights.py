@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from warptile.contracts import UnusableInput
 from warptile.formats import Format
 from warptile.layouts import Fields
+from warptile.layouts.small_scales import OddScale
 from warptile.layouts.triton.arrangement import unit_exponents
 from warptile.layouts.trits import HalfInTrits
 
@@ -20,6 +21,7 @@ F64 = NDArray[np.float64]
 EXACT_GRANULE = 0.25
 _SMALL = 3.0
 _EXPONENT = "e"
+_MINI_FLOAT = "s"
 
 
 def random_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
@@ -32,6 +34,8 @@ def random_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
     codes, scales = _split(fmt, rng.integers(0, 256, (count, fmt.block_bytes), np.uint8))
     if _EXPONENT in scales:
         scales[_EXPONENT] = rng.integers(118, 126, scales[_EXPONENT].shape, np.uint8)
+    if _MINI_FLOAT in scales:
+        scales[_MINI_FLOAT] = rng.integers(8, 56, scales[_MINI_FLOAT].shape, np.uint8)
     if "d" in scales:
         shape = scales["d"].shape
         one = dict(scales) | {name: _half(np.full(a.shape, name == "d", float)) for name, a in _halves(scales).items()}
@@ -49,14 +53,15 @@ def random_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
 def exact_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
     """u8[count, block_bytes] whose scales, minimums and values are small multiples of 1/4.
 
-    d is 1/4, 1/2 or 1; other fp16 fields are -1, -1/2, 0, 1/2 or 1; group scales and minimums are those integers that
-    mean at most 3; codes are any. Every product and partial sum of such weights with small integers is representable.
+    d times the scale kind's factor is 1/4, 1/2 or 1; other fp16 fields are -1, -1/2, 0, 1/2 or 1; group scales and
+    minimums are those integers that mean at most 3; codes are any. Every product and partial sum of such weights with
+    small integers is representable.
     """
     codes, scales = _split(fmt, rng.integers(0, 256, (count, fmt.block_bytes), np.uint8))
     for name, array in scales.items():
         if array.dtype.itemsize == 2:
             choices = [0.25, 0.5, 1.0] if name == "d" else [-1.0, -0.5, 0.0, 0.5, 1.0]
-            scales[name] = _half(rng.choice(choices, array.shape))
+            scales[name] = _half(rng.choice(choices, array.shape) / _factor(fmt))
         else:
             scales[name] = rng.choice(_small_values(fmt, name), array.shape).astype(array.dtype)
     return _join(fmt, codes, scales)
@@ -112,6 +117,11 @@ def _halves(scales: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name: a for name, a in scales.items() if a.dtype.itemsize == 2}
 
 
+def _factor(fmt: Format) -> float:
+    """The power of two that the scale kind multiplies d by."""
+    return fmt.layout.scales.factor if isinstance(fmt.layout.scales, OddScale) else 1.0
+
+
 def _half(values: NDArray[Any]) -> NDArray[np.uint16]:
     bits: NDArray[np.uint16] = np.asarray(values, np.float64).astype("<f2").view("<u2")
     return bits
@@ -121,7 +131,7 @@ def _small_values(fmt: Format, name: str) -> NDArray[np.uint8]:
     """The stored values of an integer scale field that mean a scale or minimum of at most 3, scales not 0."""
     fields = fmt.split(np.zeros((256, fmt.block_bytes), np.uint8))
     scales = {
-        field: _half(np.ones(a.shape)) if a.dtype.itemsize == 2 else np.ones_like(a)
+        field: _half(np.ones(a.shape) / _factor(fmt)) if a.dtype.itemsize == 2 else np.ones_like(a)
         for field, a in fields.scales.items()
     }
     scales[name] = np.broadcast_to(np.arange(256, dtype=np.uint8)[:, None], scales[name].shape).copy()

@@ -76,7 +76,7 @@ def test_matmul_of_every_format(interpreter: Runtime, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("Q4_K", "gemm"), ("PTQ1_0", "gemm"), ("Q8_0", "gemv"), ("Q8_0", "dequantize")]
+    ("name", "kind"), [("Q4_K", "gemm"), ("PTQ1_0", "gemm"), ("NVFP4", "gemv"), ("Q8_0", "dequantize")]
 )
 def test_the_proof_accepts_every_kernel(interpreter: Runtime, name: str, kind: str) -> None:
     """Guard bands, poisoned output, boundary shapes, exact inputs, per-element bounds, executed ids: as on Vulkan."""

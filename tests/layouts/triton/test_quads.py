@@ -15,7 +15,9 @@ from warptile.layouts.triton import MOST_PLANES, arrangement, pack_rows, plane_v
 from warptile.layouts.triton.arrangement import unit_exponents
 from warptile.layouts.triton.bitmap import plane_maps
 
-FORMATS = [name for name, found in formats.all_formats().items()]
+FORMATS = list(formats.all_formats())
+PERMUTING = [name for name, found in formats.all_formats().items() if found.permutes]
+GRIDS = [name for name in FORMATS if name not in PERMUTING]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -45,7 +47,7 @@ def test_repeated_rows_are_packed_as_if_they_were_written_out(name: str, arrange
             assert (one.row0, one.rows, one.planes) == (other.row0, other.rows, other.planes)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", PERMUTING)
 def test_packed_is_at_most_four_percent_larger(name: str) -> None:
     found = formats.by_name(name)
     n, k = 576, 1536
@@ -53,7 +55,17 @@ def test_packed_is_at_most_four_percent_larger(name: str) -> None:
     assert len(arrangement(found.layout, k).planes) - 1 <= MOST_PLANES
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", GRIDS)
+def test_grid_formats_are_unfolded_to_whole_codes_and_have_no_map(name: str) -> None:
+    """3 bits an element (4 for IQ3), a nibble a group, fp16 a superblock."""
+    found = formats.by_name(name)
+    n, k = 576, 1536
+    assert slice_bytes(found.layout, n, k, "quads") <= (4.35 if name.startswith("IQ3") else 3.45) / 8 * n * k
+    with pytest.raises(UnusableInput, match="permutation"):
+        plane_maps(found, 256)
+
+
+@pytest.mark.parametrize("name", PERMUTING)
 @pytest.mark.parametrize("blocks", [1, 2, 3, 8])
 def test_the_device_map_is_the_hosts_packing(name: str, blocks: int) -> None:
     """A device follows the map; followed here in numpy it must give the words that the host packs."""

@@ -225,6 +225,16 @@ def load_scales(W, s0, s1, s2, tail, row, at, rows, up, down, L: tl.constexpr):
     elif KIND == "e8m0":
         e = load_plane(W, s0, row, at, rows, STEP, 8, SPAN, GROUPS)
         scale = tl.where(e < 2, 0x00200000 << (e & 1), (e - 1) << 23).to(tl.float32, bitcast=True) * up
+    elif KIND == "e4m3":
+        s = load_plane(W, s0, row, at, rows, STEP, 8, STEP, GROUPS)
+        low = s & 127
+        bits = (low << 20) + (119 << 23)
+        found = tl.where(low < 8, whole(low) * 0.0009765625, bits.to(tl.float32, bitcast=True))
+        scale = tl.where(s == 127, 0.0, found) * up
+    elif KIND == "odd":
+        d = load_plane(W, s0, row, at, rows, STEP, 16, SPAN, 1)
+        words = load_plane(W, s1, row, at, rows, STEP, 4 * GROUPS, STEP, 1)
+        scale = (half_bits(d) * up) * (whole((words >> (4 * group)) & 15) * (2 * L[17]) + L[17])
     elif KIND == "k6min":
         both, low, high = six_bit_words(W, s0, row, at, rows, L)
         six = (low & 0x000F000F) | (high & 0x00300030)

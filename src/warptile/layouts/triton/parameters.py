@@ -16,7 +16,8 @@ def decoder_parameters(arranged: Arrangement) -> Parameters:
 
     0, 1 bits of the code planes (0: none); 2 chunks a step; 3, 4, 5 bytes of the trit stages (0: none); 6 scale kind;
     7 groups a step (at least 1); 8 elements along k that the first scale plane's element covers; 9 offset, 10
-    multiplier (0: codebook); 11 to 14 the codebook's words, signed; 15 code planes; 16 whether there is a minimum.
+    multiplier (0: codebook); 11 to 14 the codebook's words, signed; 15 code planes; 16 whether there is a minimum; 17
+    the scale kind's factor.
     """
     layout = arranged.layout
     widths = layout.codes.widths if isinstance(layout.codes, BitPlanes) else ()
@@ -43,4 +44,5 @@ def decoder_parameters(arranged: Arrangement) -> Parameters:
         *words,
         len(arranged.code_planes),
         int(layout.scales.has_minimum),
+        arranged.scales.factor,
     )

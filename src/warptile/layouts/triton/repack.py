@@ -10,6 +10,7 @@ import torch
 
 from warptile.layouts.triton.arrangement import arrangement
 from warptile.layouts.triton.bitmap import plane_maps
+from warptile.layouts.triton.packing import pack_rows
 from warptile.layouts.triton.parameters import decoder_parameters
 from warptile.layouts.triton.repack_device import move_bits, row_exponents
 
@@ -34,8 +35,12 @@ def _tables(format: Format, k: int, device: str) -> tuple[tuple[torch.Tensor, to
 def repack(format: Format, source: torch.Tensor, n: int, k: int) -> torch.Tensor:
     """File blocks u8[n * row bytes] of w[n, k] on a device to its quad words, i32[words] there.
 
-    Equal to the host's `pack_rows` to the bit. Work is enqueued on the current stream.
+    Equal to the host's `pack_rows` to the bit. Work is enqueued on the current stream; a grid format, whose packing is
+    no permutation of bits, is packed on the host instead.
     """
+    if not format.permutes:
+        packed, _ = pack_rows(format, source.cpu().numpy().reshape(n, -1), k)
+        return torch.from_numpy(packed.view(np.int32)).to(source.device)
     arranged = arrangement(format.layout, k)
     starts, total = arranged.offsets(n)
     device = source.device

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from warptile.contracts.errors import UnusableInput
 from warptile.layouts.scales import Scales, cut_halves, join_halves
+from warptile.layouts.small_scales import OddScale
 from warptile.layouts.triton.plane import QuadPlane
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -19,7 +20,10 @@ HALF = 128
 
 @dataclass(frozen=True)
 class ScalePlanes:
-    """A scale kind's planes. kind: what the device decoder calls it; groups: scales a step has (0: fewer than one).
+    """A scale kind's planes.
+
+    kind: what the device decoder calls it; groups: scales a step has (0: fewer than one); factor: power of two that the
+    decoder multiplies scales by, where the kind has one.
 
     to_planes: arrays [blocks, per block] and the number of rows to elements [rows, K/span, per]; from_planes inverts.
     """
@@ -29,10 +33,13 @@ class ScalePlanes:
     planes: tuple[QuadPlane, ...]
     to_planes: Callable[[Arrays, int], list[NDArray[Any]]]
     from_planes: Callable[[Sequence[NDArray[Any]]], dict[str, NDArray[Any]]]
+    factor: float = 1.0
 
 
 def scale_planes(scales: Scales, step: int) -> ScalePlanes:
     """The planes of a scale kind for steps of `step` elements. Raises UnusableInput for an unknown kind."""
+    if isinstance(scales, OddScale):
+        return _odd(scales, step)
     try:
         build = _KINDS[scales.name]
     except KeyError:
@@ -165,6 +172,34 @@ def _nibble_minimum(scales: Scales, step: int) -> ScalePlanes:
     return ScalePlanes("k4min", 8, planes, to_planes, from_planes)
 
 
+def _odd(scales: OddScale, step: int) -> ScalePlanes:
+    """d a superblock; one word of nibbles for each half of it."""
+    groups = step // scales.group
+
+    def to_planes(arrays: Arrays, rows: int) -> list[NDArray[Any]]:
+        words = _nibbles(arrays["sc"].reshape(-1, groups), 4, f"<u{groups // 2}")
+        return [_rows(arrays["d"], rows, 1), _rows(words, rows, 1)]
+
+    def from_planes(planes: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return {"d": _flat(planes[0], 1), "sc": _flat(_cut(planes[1], 4, groups), scales.block // scales.group)}
+
+    planes = (QuadPlane(16, scales.block, 1), QuadPlane(4 * groups, step, 1))
+    return ScalePlanes("odd", groups, planes, to_planes, from_planes, scales.factor)
+
+
+def _mini_floats(scales: Scales, step: int) -> ScalePlanes:
+    """A byte a group."""
+    groups = step // scales.group
+
+    def to_planes(arrays: Arrays, rows: int) -> list[NDArray[Any]]:
+        return [_rows(arrays["s"], rows, groups)]
+
+    def from_planes(planes: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return {"s": _flat(planes[0], scales.block // scales.group)}
+
+    return ScalePlanes("e4m3", groups, (QuadPlane(8, step, groups),), to_planes, from_planes)
+
+
 def _inline(scales: Scales, step: int) -> ScalePlanes:
     """No plane of its own: d lies in the upper half of the trit tail word."""
     return ScalePlanes("inline", 1, (), lambda arrays, rows: [], lambda planes: {})
@@ -179,5 +214,6 @@ _KINDS: Mapping[str, Callable[[Scales, int], ScalePlanes]] = {
     "k6x16": _six_bit("k6x16", 8, 32),
     "k6x32": _six_bit("k6x32", 4, 16),
     "k4min": _nibble_minimum,
+    "e4m3": _mini_floats,
     "inline": _inline,
 }

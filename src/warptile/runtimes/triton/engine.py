@@ -31,7 +31,7 @@ from warptile.layouts.triton import arrangement
 from warptile.runtimes.triton.backends import Backend, Interpreter, backend_of
 from warptile.runtimes.triton.compiling import imported
 from warptile.runtimes.triton.running import Launcher, Run, Scratch
-from warptile.search import rank_all
+from warptile.search import Candidate, rank_all
 
 DTYPES = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32"}
 INVARIANT_TOKENS = 64
@@ -81,6 +81,8 @@ class Engine:
     def tile(self, problem: Problem) -> str:
         """The text of the tile that serves a problem: a router's, else the best-priced valid one.
 
+        Unmeasured, activations stay as they are: nobody has asked for a kernel that quantizes them.
+
         Raises UnusableInput where no kernel can serve it.
         """
         found = self._routes.get(problem)
@@ -88,9 +90,10 @@ class Engine:
             found = next((text for router in self.routers if (text := router(problem)) is not None), None)
             if found is None:
                 ranking = rank_all(problem, self.limits, kernels.for_runtime("triton"))
-                if not ranking.candidates:
+                kept = (c.tile.text() for c in ranking.candidates if not _quantizes(c, problem))
+                found = next(kept, None)
+                if found is None:
                     raise UnusableInput(f"{problem.text()}: no Triton kernel has a valid tile for it here")
-                found = ranking.candidates[0].tile.text()
             if len(self._routes) > 1 << 16:
                 self._routes.clear()
             self._routes[problem] = found
@@ -152,6 +155,10 @@ class Engine:
         weights = DeviceWeights(problem.format, "", problem.n, problem.k, (piece,))
         (launch,) = kernel.launch(_Described(), tile, problem, _Extent(), weights, _Extent())
         return Prepared(program[0], program[1], launch.scalars, launch.grid)
+
+
+def _quantizes(candidate: Candidate, problem: Problem) -> bool:
+    return kernels.by_name(candidate.kernel).arithmetic(candidate.tile, problem).quantizes_activations
 
 
 def _refuse(broken: list[BrokenRule]) -> None:

@@ -204,7 +204,7 @@ class TritonRuntime:
             )
         if any(g > most for g, most in zip(launch.grid, self._limits.max_grid, strict=True)):
             raise DoesNotFit("grid <= the device's most programs", f"{launch.grid} > {self._limits.max_grid}")
-        types = dict(binary.program.builds[0].pointers)
+        types = dict(pointer for build in reversed(binary.program.builds) for pointer in build.pointers)
         x, w, y = (_own(buffer).tensor() for buffer in launch.buffers)
         tensors = (
             x.view(_DTYPES[types.get("X", types.get("Out", "*fp32"))]),

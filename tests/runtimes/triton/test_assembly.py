@@ -1,0 +1,72 @@
+"""Whether a spill is inside the K loop is read off machine code; a wrong answer would pass a tile that spills every
+step, or refuse one that spills once."""
+
+from __future__ import annotations
+
+from warptile.runtimes.triton.assembly import amd_instructions, k_loops, read_amd, sass_instructions
+
+AMD = """\
+gemm:
+\t.loc 1 2 3
+\ts_load_b64 s[2:3], s[0:1], 0x0
+\tscratch_store_b32 off, v1, off offset:4 ; 4-byte Folded Spill
+.LBB0_1:                                ; a loop without a matrix instruction
+\tv_add_nc_u32_e32 v1, 1, v1
+\tscratch_load_b32 v1, off, off offset:4
+\ts_cbranch_scc1 .LBB0_1
+\ts_cbranch_execz .LBB0_3
+.LBB0_2:
+\tv_wmma_f32_16x16x16_f16 v[0:7], v[8:11], v[12:15], v[0:7]
+{inside}\ts_cbranch_vccnz .LBB0_2
+.LBB0_3:
+\tbuffer_store_b32 v0, v1, s[0:3], 0 offen
+\tscratch_load_b32 v1, off, off offset:4 ; 4-byte Folded Reload
+\ts_endpgm
+; Occupancy: 5
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 8
+    .sgpr_count:     40
+    .sgpr_spill_count: 0
+    .vgpr_count:     256
+    .vgpr_spill_count: 1
+"""
+
+SASS = """\
+        /*0000*/                   LDC R1, c[0x0][0x28] ;      /* 0x00000a00ff017b82 */
+                                                               /* 0x000ff00000000800 */
+        /*0010*/                   STL [R1+0x4], R2 ;          /* 0x00009000ff027b82 */
+        /*0020*/               @P0 BRA 0x60 ;                  /* 0x00009000ff027b82 */
+        /*0030*/                   HGMMA.64x64x16.F32 R24, R56, gdesc[UR8], R24, gsb0 ;
+        /*0040*/                   {middle} ;
+        /*0050*/              @!P4 BRA P1, 0x30 ;
+        /*0060*/                   LDL R2, [R1+0x4] ;
+        /*0070*/                   BRA 0x70;
+"""
+
+
+def test_amd_scratch_outside_the_k_loop_is_no_spill_inside_it() -> None:
+    code = read_amd(AMD.format(inside=""))
+    assert (code.registers, code.spilled_registers, code.spill_bytes) == (256, 1, 8)
+    assert (code.local_accesses, code.loop_accesses, code.matrix, code.loops) == (3, 0, 1, 1)
+    assert ("waves a SIMD", 5.0) in code.raw
+
+
+def test_amd_scratch_inside_the_k_loop_is_found() -> None:
+    for line in (
+        "scratch_load_b64 v[2:3], off, off",
+        "buffer_load_dword v1, off, s[0:3], 0 offset:4 ; 4-byte Folded Reload",
+    ):
+        assert read_amd(AMD.format(inside=f"\t{line}\n")).loop_accesses == 1
+    assert read_amd(AMD.format(inside="\tbuffer_load_b32 v1, v2, s[0:3], 0 offen\n")).loop_accesses == 0
+
+
+def test_where_no_loop_has_a_matrix_instruction_all_loops_count() -> None:
+    text = AMD.format(inside="").replace("v_wmma_f32_16x16x16_f16", "v_dot2_f32_f16")
+    assert len(k_loops(amd_instructions(text))) == 2
+    assert read_amd(text).loop_accesses == 1
+
+
+def test_sass_branches_and_local_memory() -> None:
+    code = sass_instructions(SASS.format(middle="LDL.64 R4, [R1]"))
+    assert [i.target for i in code if i.target is not None] == [0x60, 0x30, 0x70]
+    assert k_loops(code) == [(0x30, 0x50)]
