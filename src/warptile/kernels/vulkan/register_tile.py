@@ -10,10 +10,11 @@ of w are fetched load_n at a time (`Layout.glsl(load_n)`); x_access says how act
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
 
 from warptile import formats
-from warptile.contracts import BrokenRule, DeviceWeights, InvalidTile, Limits, Problem
+from warptile.contracts import Binary, BrokenRule, Buffer, DeviceWeights, InvalidTile, Launch, Limits, Problem, Source
 from warptile.kernels.vulkan import abi
 
 CHUNK = 32
@@ -146,3 +147,34 @@ def check_slices(weights: DeviceWeights, load_n: int) -> None:
     for piece in weights.slices:
         if piece.rows % load_n or piece.row0 % load_n:
             raise InvalidTile("a slice's rows are a multiple of load_n", f"rows {piece.rows}, load_n {load_n}")
+
+
+def source(text: str, workgroup: int, subgroup: int, x_access: str) -> Source:
+    """The source of a register-tile kernel: a required subgroup size only where lanes hand activations round."""
+    return Source(
+        language="glsl",
+        text=text,
+        constants=(),
+        bindings=3,
+        scalars=abi.SHARED_SCALARS,
+        workgroup=workgroup,
+        subgroup=subgroup if x_access != "direct" else None,
+        features=features(x_access),
+    )
+
+
+def launches(
+    binary: Binary,
+    problem: Problem,
+    x: Buffer,
+    w: DeviceWeights,
+    y: Buffer,
+    load_n: int,
+    grid: Callable[[int, int], tuple[int, int, int]],
+) -> tuple[Launch, ...]:
+    """One dispatch a weight slice over grid(rows, m) workgroups. Raises InvalidTile as `check_slices`."""
+    check_slices(w, load_n)
+    return tuple(
+        Launch(binary, (x, piece.buffer, y), abi.scalars(problem, piece), grid(piece.rows, problem.m))
+        for piece in w.slices
+    )

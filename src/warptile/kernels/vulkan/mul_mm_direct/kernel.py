@@ -19,7 +19,7 @@ from warptile.contracts import (
     Source,
     Tile,
 )
-from warptile.kernels.vulkan import abi, register_tile, register_tile_price
+from warptile.kernels.vulkan import register_tile, register_tile_price
 from warptile.kernels.vulkan.mul_mm_direct.tile import MulMmDirectTile
 
 FIRST = ("n", "m")
@@ -75,27 +75,14 @@ class MulMmDirect:
             {"LANES": own.lanes, "M_FIRST": own.first == "m"},
             resources.files(__package__).joinpath("mul_mm_direct.comp").read_text(encoding="utf-8"),
         )
-        return Source(
-            language="glsl",
-            text=text,
-            constants=(),
-            bindings=3,
-            scalars=abi.SHARED_SCALARS,
-            workgroup=own.lanes,
-            subgroup=limits.subgroup if own.x_access != "direct" else None,
-            features=register_tile.features(own.x_access),
-        )
+        return register_tile.source(text, own.lanes, limits.subgroup, own.x_access)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
     ) -> tuple[Launch, ...]:
         """One dispatch a weight slice. Raises InvalidTile where a slice's rows are no multiple of load_n."""
         own = _own(tile)
-        register_tile.check_slices(w, own.load_n)
-        return tuple(
-            Launch(binary, (x, piece.buffer, y), abi.scalars(problem, piece), own.grid(piece.rows, problem.m))
-            for piece in w.slices
-        )
+        return register_tile.launches(binary, problem, x, w, y, own.load_n, own.grid)
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:
         own = _own(tile)
