@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 from warptile.contracts.errors import UnusableInput
 
-_STORAGE = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype("<u2")}
+_STORAGE: dict[str, np.dtype[Any]] = {
+    "fp32": np.dtype(np.float32),
+    "fp16": np.dtype(np.float16),
+    "bf16": np.dtype("<u2"),
+}
 SAMPLE_TYPES = tuple(_STORAGE)
 _QUIET_NAN = 0x7FC0
 

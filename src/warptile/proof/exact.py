@@ -6,8 +6,8 @@ its magnitude is at most g 2^p. With A the magnitudes a weight is made of (`weig
 
 - Dense rows: sum_k |x| A <= g 2^p with p the accumulator's bits, so that every partial sum in any order is exact, and
   sum_k |x| |w| <= the largest number of y's type. y is then the sum, rounded to nearest once where y has fewer bits.
-- Sparse rows (every other one, where y has fewer bits than the accumulator): sum_k |x| A <= g 2^p with p of y's type, at
-  least one element: y is the sum itself, so that a wrong code shows however small it is. A quantized block needs one
+- Sparse rows (every other one, where y has fewer bits than the accumulator): sum_k |x| A <= g 2^p with p of y's type,
+  at least one element: y is the sum itself, so that a wrong code shows however small it is. A quantized block needs one
   element of 127 for its scale, whose product with a weight may take more bits than y has: rounded once.
 
 fp16: integers to 2048 are exact, 65504 is the largest; bf16: to 256; fp32: to 2^24.
@@ -63,7 +63,7 @@ class Reach:
 
 
 def whole_numbers(m: int, reach: Reach, seed: int) -> F32:
-    """x f32[m, k] of whole numbers -3..3; in a row whose sums would pass the limits -1..1, 0 but for a random choice."""
+    """x f32[m, k] of whole numbers -3..3; in a row whose sums would pass the limits -1..1, most of them 0."""
     k = len(reach.weights)
     drawn: F32 = drawn_rows(m, lambda rng, n: rng.integers(-_MOST, _MOST + 1, (n, k)).astype(np.float32), seed, 2)
     most, largest = reach.limits(m)

@@ -36,7 +36,7 @@ class Wanted:
     """What decides a case apart from its size.
 
     fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights; seed: of everything drawn;
-    x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay, and y_dtype: type that
+    x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay; y_dtype: type that
     their sums must fit (see `exact`). x_block: elements along k that quantized activations share a scale in (the case
     then has sums by blocks, and the codes of its exact activations are known: the largest of each block is 127); 0: not
     quantized. operand_bits: significant bits that exact weights must fit to be multiplied unrounded.
@@ -55,9 +55,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs and reference: x[m, k] (of bf16 as fp32), blocks u8[n, row bytes], want f64[m, n] = sum_k x w, and the bound's sums.
+    """Inputs and reference: x[m, k], blocks u8[n, row bytes], want f64[m, n] = sum_k x w, and the bound's sums.
 
-    sums: None for exact inputs, whose result has no error to bound.
+    x of bf16 is held as fp32. sums: None for exact inputs, whose result has no error to bound.
     """
 
     x: NDArray[np.float32] | NDArray[np.float16]
