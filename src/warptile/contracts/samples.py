@@ -26,6 +26,12 @@ def storage_dtype(name: str) -> np.dtype[Any]:
         raise UnusableInput(f"activations and outputs are {', '.join(_STORAGE)}; not {name!r}") from None
 
 
+def sample_type(name: str | None, default: str) -> str:
+    """A type of activations and outputs that a person named in any case, or the default. Raises UnusableInput."""
+    storage_dtype(chosen := default if name is None else name.strip().lower())
+    return chosen
+
+
 def stored(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Values as they are stored: rounded to nearest, ties to even; what exceeds the type is infinite."""
     kind = storage_dtype(name)
