@@ -36,6 +36,9 @@ class TorchBackend:
         assert isinstance(group, TorchGroup)
         return TorchRows(group)
 
+    def close(self) -> None:
+        """Torch frees the tensors."""
+
 
 class TorchGroup(Group):
     """A group whose words are buffers of the module, so that they move with the model."""

@@ -64,3 +64,7 @@ class Backend(Protocol):
     def rows_of(self, group: Group, w: QuantTensor) -> Any:
         """Decodes rows of the group's only weight: (ids i64[...], dtype) -> [..., k]; `w` is the same weight."""
         ...
+
+    def close(self) -> None:
+        """Give the device back, where it is the model's own."""
+        ...

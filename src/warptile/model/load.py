@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,9 @@ def load(
     if dense:
         return build(tensors, None, torch_device(where), _dtype(tensors, where, dtype)), tokenizer
     backend = _backend(where, batch_invariant, places)
-    return build(tensors, backend, backend.device, _dtype(tensors, where, dtype)), tokenizer
+    model = build(tensors, backend, backend.device, _dtype(tensors, where, dtype))
+    weakref.finalize(model, backend.close)
+    return model, tokenizer
 
 
 def first_device() -> str:

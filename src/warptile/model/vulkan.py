@@ -30,6 +30,10 @@ class VulkanBackend:
     def rows_of(self, group: Group, w: QuantTensor) -> HostRows:
         return HostRows(w.format, w)
 
+    def close(self) -> None:
+        """Close the session and its device."""
+        self.session.close()
+
 
 class VulkanGroup(Group):
     """A group computed in one submission; each member keeps its own matmul, as tables know it."""
