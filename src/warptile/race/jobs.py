@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import formats
-from warptile.contracts import Arm, DeviceWeights, Problem, Race, Runtime, UnusableInput
-from warptile.layouts import pack_repeated, upload
+from warptile.contracts import Arm, Problem, Race, Runtime, UnusableInput
+from warptile.layouts import packer
 from warptile.proof.jobs import scratch
 from warptile.proof.weights import random_blocks
 from warptile.race.bench import Bench, close_bench, open_bench
@@ -98,19 +98,8 @@ def bench_for(runtime: Runtime, problem: Problem, weights: BenchWeights, fresh: 
     if held is not None and held[0] == key and not fresh:
         return held[1]
     release_job(runtime)
-    limits = runtime.limits()
-    packed = pack_repeated(
-        formats.by_name(problem.format),
-        weight_blocks(problem, weights),
-        problem.n,
-        problem.k,
-        limits.max_buffer_bytes,
-        limits.arrangement,
-    )
-
-    def copy() -> DeviceWeights:
-        return upload(runtime, packed)
-
+    fmt = formats.by_name(problem.format)
+    copy = packer(runtime, fmt, weight_blocks(problem, weights), problem.n, problem.k)
     bench = open_bench(runtime, problem, copy, weights.copies_bytes, weights.seed)
     scratch(runtime)[_BENCH] = (key, bench)
     return bench
