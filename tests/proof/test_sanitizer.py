@@ -71,6 +71,13 @@ def test_a_run_that_did_not_end_proves_nothing(output: str) -> None:
     assert all("status 9" in each.detail or "Target application" in each.detail for each in found)
 
 
+def test_what_there_was_no_time_for_is_not_clean() -> None:
+    cut = CLEAN.replace("warptile-case begin 1\nwarptile-case done 1 right\n", "warptile-out-of-time\n")
+    first, second = read("racecheck", cut, CASES, "the run ended with status 0")
+    assert first.good
+    assert second.text() == "racecheck unknown: out of time"
+
+
 def test_a_tool_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sanitizer, "PLACES", (str(tmp_path),))

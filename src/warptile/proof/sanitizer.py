@@ -24,7 +24,7 @@ from warptile.places import Places
 TOOLS = ("memcheck", "racecheck", "initcheck")
 """Accesses out of bounds or misaligned; hazards in shared memory; reads of device memory nobody wrote."""
 
-MARK = "warptile-case"
+MARK, OUT_OF_TIME = "warptile-case", "warptile-out-of-time"
 # The child stops itself before it is stopped: a tool that is killed gives no verdict on what was run.
 CHILD_SHARE = 0.8
 PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
@@ -109,8 +109,10 @@ def read(tool: str, output: str, cases: Sequence[tuple[str, Problem]], ended: st
     errors: list[list[str]] = [[] for _ in cases]
     verdicts: dict[int, str] = {}
     at, failed, summary, said = -1, "", "", ""
+    late = False
     for line in output.splitlines():
         said = line.strip() or said
+        late = late or line == OUT_OF_TIME
         if line.startswith(MARK):
             word, index, *rest = line.removeprefix(MARK).split(maxsplit=2)
             at = int(index)
@@ -129,7 +131,7 @@ def read(tool: str, output: str, cases: Sequence[tuple[str, Problem]], ended: st
         if errors[number]:
             outcome, detail = "errors", errors[number][0]
         elif number not in verdicts or not summary:
-            outcome, detail = "unknown", failed or f"{ended}: {said[:200]}"
+            outcome, detail = "unknown", failed or ("out of time" if late else f"{ended}: {said[:200]}")
         elif verdicts[number] != "right":
             outcome, detail = "wrong", verdicts[number]
         else:
@@ -151,7 +153,7 @@ def main() -> None:
     end = time.monotonic() + request["seconds"]
     for number, case in enumerate(request["cases"]):
         if time.monotonic() > end:
-            print("out of time", flush=True)
+            print(OUT_OF_TIME, flush=True)
             break
         kernel, tile = kernels.parse_tile(case["tile"])
         print(f"{MARK} begin {number}", flush=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from warptile.runtimes.triton.assembler import own_assembler
 from warptile.runtimes.triton.hazards import hazards_of, register_wgmma, version_of
 
 ACCUMULATORS = "{%f1,%f2,%f3,%f4}"
@@ -43,3 +46,15 @@ def test_the_assemblers_version_decides(ptxas: str, named: bool) -> None:
 def test_versions_are_compared_as_numbers() -> None:
     assert version_of("13.10.1") > version_of("13.3") > version_of("12.9.86")
     assert version_of("none") == ()
+    assert version_of("Build cuda_13.4.r13.4/compiler.36424714_0") == (13, 4)
+
+
+def test_the_assembler_that_torch_compile_names_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one torch.compile in a process, Triton would assemble with torch's ptxas what was measured with its own."""
+    torch = pytest.importorskip("torch")
+    theirs = str(Path(torch.__file__).parent / "_inductor" / "bin" / "ptxas")
+    for named, seen in ((theirs, None), ("/opt/ptxas-13.3", "/opt/ptxas-13.3")):
+        monkeypatch.setenv("TRITON_PTXAS_PATH", named)
+        with own_assembler():
+            assert os.environ.get("TRITON_PTXAS_PATH") == seen
+        assert os.environ["TRITON_PTXAS_PATH"] == named

@@ -1,8 +1,9 @@
-"""Registers of a tile on AMD's matrix units, where a wave holds the fragments of both operands for a whole step.
+"""Registers of a tile on matrix units whose warps hold the fragments of both operands for a whole step: AMD's, and
+NVIDIA's before and beside Hopper's.
 
-The limits are what LLVM made of every tile of 16 to 128 rows by 8 to 128 tokens, 4 and 8 waves, of Q4_K, Q6_K, Q8_0,
-IQ4_XS, PTQ1_0 and TQ1_0 on gfx1100, gfx1200 and gfx942: beyond them a K loop spills. `benchmarks/offline_spills.py`
-compiles what is picked by them.
+The limits are what LLVM and ptxas made of tiles of 16 to 128 rows by 8 to 128 tokens, 4 and 8 warps, of twelve formats
+on gfx1100, gfx1200, gfx942, sm_80 and sm_86 (Triton 3.6 and 3.9): beyond them a K loop spills in one of them.
+`benchmarks/offline_spills.py` compiles what is picked by them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ MOST_PRODUCTS = 512
 FRAGMENT_SHARE = 128
 THREADS_A_ROW = 8
 NARROW_ELEMENTS = 64
-WAVE32_CODES = 216
+WAVE32_CODES = 208
+STEP = 128
+MMA_FRAGMENTS = 4096
+"""Elements of x, columns of a warp by k of a step, that NVIDIA's warps hold beside the weights'."""
 
 
 def is_amd(limits: Limits) -> bool:
@@ -52,24 +56,26 @@ def spills(limits: Limits, tile_n: int, tile_m: int, step: int, warps: int, stag
     """Whether a tile that multiplies decoded weights spills in its K loop."""
     threads = warps * limits.subgroup
     waves = Waves.of(tile_n, tile_m, warps)
+    held = waves.columns * step * operand_bytes // 2
+    if not is_amd(limits):
+        return not architecture(limits).asynchronous and held > MMA_FRAGMENTS
     if tile_m < SIDE and tile_n * step >= NARROW_ELEMENTS * threads:
         return True
     if threads > THREADS_A_ROW * tile_n:
         return True
     if limits.subgroup > 32:
         return False
-    held = architecture(limits).fragment_copies * waves.columns * step * operand_bytes // 2
     # Loads of a stage beyond the second wait in registers.
-    crowded = held * max(2, stages) > 2 * FRAGMENT_SHARE * min(tile_n, 2 * FEWEST_ROWS)
-    return tile_n < FEWEST_ROWS or crowded or waves.rows * waves.columns > MOST_PRODUCTS
+    crowded = stages > 2 or held * architecture(limits).fragment_copies > FRAGMENT_SHARE * min(tile_n, 2 * FEWEST_ROWS)
+    return tile_n * STEP < FEWEST_ROWS * step or crowded or waves.rows * waves.columns > MOST_PRODUCTS
 
 
-def codes_spill(limits: Limits, tile_n: int, step: int, warps: int, registers: int, trits: bool) -> bool:
-    """Whether a tile that multiplies int8 codes spills in its K loop. registers: the paper's count, loads of x in
+def codes_spill(limits: Limits, tile_n: int, step: int, warps: int, stages: int, registers: int) -> bool:
+    """Whether a tile that multiplies int8 codes spills in AMD's K loop. registers: the paper's count, loads of x in
     flight included."""
     threads = warps * limits.subgroup
-    if threads > THREADS_A_ROW * tile_n:
-        return True
     if limits.subgroup > 32:
-        return False
-    return registers > WAVE32_CODES or tile_n * step > threads * NARROW_ELEMENTS * (1 if trits else 2)
+        return threads * max(2, stages) > 2 * THREADS_A_ROW * tile_n
+    if threads > THREADS_A_ROW * tile_n or (stages > 2 and 2 * threads > THREADS_A_ROW * tile_n):
+        return True
+    return registers > WAVE32_CODES or tile_n * step > threads * NARROW_ELEMENTS

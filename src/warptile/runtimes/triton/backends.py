@@ -7,7 +7,6 @@ import hashlib
 import os
 import platform
 import re
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from warptile.contracts import CandidateRejected, DoesNotFit, Identity, Limits, 
 from warptile.kernels.triton.program import Build, Program
 from warptile.runtimes.entry import DeviceEntry
 from warptile.runtimes.keys import binary_id
+from warptile.runtimes.triton.assembler import ptxas_version
 from warptile.runtimes.triton.compiling import (
     Compiled,
     compile_side_by_side,
@@ -299,17 +299,3 @@ def _compiler(hip: bool) -> str:
         return text
     version = ptxas_version()
     return f"{text}, ptxas {version}" if version else text
-
-
-@cache
-def ptxas_version(architecture: int = 80) -> str:
-    """Version of the assembler Triton uses for compute capability 10 major + minor; "" where it cannot be asked."""
-    require_triton()
-    try:
-        from triton.backends.nvidia.compiler import get_ptxas
-
-        path = get_ptxas(architecture).path
-        found = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=30)
-    except (ImportError, OSError, RuntimeError, subprocess.SubprocessError):
-        return ""
-    return found.stdout.strip().splitlines()[-1].rpartition(" V")[2] or found.stdout.strip().splitlines()[-1]

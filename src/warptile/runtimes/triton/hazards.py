@@ -14,8 +14,8 @@ _REGISTER_A = re.compile(r"wgmma\.mma_async[^{;]*\{[^}]*\}\s*,\s*\{")
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """(12, 8, 93) of "12.8.93"; () where it starts with no number."""
-    found = re.match(r"\d+(\.\d+)*", text.strip())
+    """(12, 8, 93) of "12.8.93", (12, 8) of "Build cuda_12.8.r12.8/compiler.35583870_0"; () where no number is there."""
+    found = re.search(r"\d+(\.\d+)+", text)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 

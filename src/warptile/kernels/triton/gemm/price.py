@@ -29,13 +29,17 @@ def _held(tile: GemmTile, limits: Limits, accumulators: int) -> Registers:
     operand_bytes = 2 if tile.operand in ("fp16", "bf16") else 4
     if not waves.is_amd(limits):
         fragments = tile.tile_n * tile.tile_k * operand_bytes // 4 // (tile.warps * limits.subgroup)
-        return registers(limits, accumulators, fragments, OVERHEAD)
+        held = registers(limits, accumulators, fragments, OVERHEAD)
+        return replace(held, spills=held.spills or _spills(tile, limits, operand_bytes))
     shared_out = waves.Waves.of(tile.tile_n, tile.tile_m, tile.warps)
     held = registers(
         limits, accumulators, waves.fragments(limits, shared_out, tile.tile_k, operand_bytes), waves.OVERHEAD
     )
-    spills = waves.spills(limits, tile.tile_n, tile.tile_m, tile.tile_k, tile.warps, tile.stages, operand_bytes)
-    return replace(held, spills=spills)
+    return replace(held, spills=_spills(tile, limits, operand_bytes))
+
+
+def _spills(tile: GemmTile, limits: Limits, operand_bytes: int) -> bool:
+    return waves.spills(limits, tile.tile_n, tile.tile_m, tile.tile_k, tile.warps, tile.stages, operand_bytes)
 
 
 def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:

@@ -13,7 +13,6 @@ from warptile.kernels.triton.gemm_int8.blocks import blocks_of
 from warptile.kernels.triton.gemm_int8.rules import DTYPE_BYTES, shared_bytes
 from warptile.kernels.triton.gemm_int8.tile import GemmInt8Tile
 from warptile.kernels.triton.matrix import architecture
-from warptile.layouts.trits import TritPlane
 
 # Instructions a weight: shift, mask, offset, and the byte's place; a sum and block: conversion and two multiply-adds.
 DECODE_SLOTS = 5.0
@@ -36,8 +35,7 @@ def price(tile: GemmInt8Tile, problem: Problem, limits: Limits) -> Price:
     if waves.is_amd(limits):
         flying = (tile.stages - 1) * tile.tile_m * tile.tile_k // 4 // threads
         count = accumulators + operands + OVERHEAD + flying
-        trits = isinstance(arranged(problem).layout.codes, TritPlane)
-        spills = waves.codes_spill(limits, tile.tile_n, tile.tile_k, tile.warps, count, trits)
+        spills = waves.codes_spill(limits, tile.tile_n, tile.tile_k, tile.warps, tile.stages, count)
         held = replace(held, spills=spills)
     shared = shared_bytes(tile, problem)
     resident = residency(limits, threads, shared, held.count)
