@@ -97,11 +97,9 @@ def measure(
     say = progress or (lambda line: None)
     limits, identity = stand.describe()
     table = paper(study, limits)
-    if not any(row.tile for row in table.rows):
-        raise UnusableInput(f"study {study.name} only budgets shared memory: no arm has a tile to run; give --paper")
     rows: list[MeasuredRow] = []
     for problem in study.problems:
-        mine = [row for row in table.rows if row.problem == problem.name and row.tile]
+        mine = [row for row in table.rows if row.problem == problem.name]
         rows += _problem(study, stand, problem.on(limits), mine, seconds / len(study.problems), seed, say)
     arms = _summary(study, rows)
     order = tuple(arm.arm for arm in arms)

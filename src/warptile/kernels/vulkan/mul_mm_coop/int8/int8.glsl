@@ -148,6 +148,10 @@ uint x_at(uint fold) { return GAPPED ? fold / 2u * 32u : fold * FOLD; }
 #define WHOLE_SUMS coopmat<int, gl_ScopeSubgroup, MATRIX_M, MATRIX_N, gl_MatrixUseAccumulator>
 #define SUMS coopmat<float, gl_ScopeSubgroup, MATRIX_M, MATRIX_N, gl_MatrixUseAccumulator>
 
+// Whether the i-th activation matrix of some warp has rows in y; the rest is padding. All warps agree, so that barriers in it
+// are met by all.
+#define IN_X(i) ((i) == 0u || m0 + (i) * MATRIX_M < P.m)
+
 const uint STEPS = GAPPED ? 1u : FOLD / MATRIX_K;    // matrices a fold
 
 void place() {

@@ -1,7 +1,7 @@
 """What a tile of int8 operands costs on paper.
 
-Constants are issue slots of one fp32 multiply-add. MATRIX_SPEEDUP: an H200's matrix units are rated for 1286 TOP/s of int8
-(measured from registers), its vector units for 67 TFLOP/s; a software device has none. FOLD_SLOTS: a whole-number sum
+Constants are issue slots of one fp32 multiply-add. MATRIX_SPEEDUP: an H200's matrix units ran 1286 TOP/s of int8 from
+registers, its vector units are rated 67 TFLOP/s; a software device has none. FOLD_SLOTS: a whole-number sum
 becomes fp32 and is scaled, a sum and group: two operations of full rate; through shared memory a store, a load, a
 conversion and up to three operations. MATRIX_WORD_SLOTS and SUM_SLOTS as for fp16 (`mul_mm_coop.price`).
 """
@@ -56,7 +56,7 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     software, raw = limits.kind == "software", tile.scales == "raw"
     speedup = SOFTWARE_SPEEDUP if software else MATRIX_SPEEDUP
 
-    m, n, k = tile.matrix_sides
+    m, n, _ = tile.matrix_sides
     gaps = 2 if plan.gapped else 1
     pairs = tile.matrices_m * tile.matrices_n
     a_words = (pairs if raw else tile.matrices_m) * gaps * m * tile.k_chunk / 4 / tile.subgroup
@@ -73,7 +73,9 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     scales = plan.weight_sets * plan.weight_rows * plan.folds / threads
     if raw:
         scales = tile.matrices_n * plan.folds * (0.5 if plan.six_bit else 1.0)
-    folds = tile.accumulators * plan.folds
+    used = ceil_div(problem.m, m) / (tile.grid(1, problem.m)[0 if tile.first == "m" else 1] * tile.tile_m // m)
+    used = max(used, 1 / tile.matrices_m)
+    folds = used * tile.accumulators * plan.folds
     spans = tile.k_chunk / plan.span
     meets = pairs * plan.folds * MEET_BARRIERS if raw else 0.0
     work = ThreadWork(
@@ -90,7 +92,7 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
         shared_words=steps
         * (x_elements / 4 + w_elements * plan.weight_row_bytes / tile.k_chunk / 4 + (words if software else 0.0)),
         global_words=steps * (w_elements * weight_bits / 32 / 4 + x_elements / 16 + (a_words if private else 0.0)),
-        barriers=float(steps * (_barriers(plan) + meets)),
+        barriers=steps * (_barriers(plan) * tile.k_chunk / plan.step + meets),
         live=2 * tile.accumulators,
     )
     output = 4.0 * problem.m * problem.n
@@ -134,8 +136,9 @@ def quantize_seconds(plan: Plan, problem: Problem, limits: Limits) -> float:
 
 
 def _barriers(plan: Plan) -> int:
-    """Workgroup barriers a step: none where nothing passes between warps."""
-    return 2 if plan.tile.activations == "shared" or plan.tile.weights == "block" else 0
+    """Workgroup barriers as k passes by a whole step (`Plan.step`): none where nothing passes between warps."""
+    met = plan.tile.activations == "shared" or plan.tile.weights == "block"
+    return 2 * plan.step // plan.tile.k_chunk if met else 0
 
 
 def _operands(plan: Plan) -> int:

@@ -93,7 +93,7 @@ void multiply_span(uint k, uint span, uint x_row, uint w_row) {
             const uint set = w_row / W_ROWS, row = w_row % W_ROWS + j * MATRIX_N;
             LOAD_SCALE(scale[j], (set * FOLDS + fold) * W_ROWS + row);
         }
-        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
+        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) if (IN_X(i)) {
             A_MATRIX a[STEPS];
             [[unroll]] for (uint s = 0u; s < STEPS; ++s) LOAD_A(a[s], x_row + i * MATRIX_M, k, x_at(fold) + s * MATRIX_K);
             [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
@@ -110,7 +110,7 @@ void multiply_span(uint k, uint span, uint x_row, uint w_row) {
         [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
             coopMatLoad(b[j], w_minimum, ((w_row + j * MATRIX_N) * MINIMUM_ROW + (span * COLUMNS + c) / 2u) / 4u,
                         MINIMUM_ROW / 4, gl_CooperativeMatrixLayoutColumnMajor);
-        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
+        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) if (IN_X(i)) {
             MINIMUM_A a;
             LOAD_SUM_A(a, x_row + i * MATRIX_M, k, span * COLUMNS + c);
             [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 
 from warptile import formats
@@ -177,7 +178,7 @@ def _macros(plan: Plan, layout: Layout, y_half: bool, limits: Limits) -> str:
     )
 
 
-def _defined(numbers: dict[str, int] | dict[str, int | bool], macros: dict[str, int | str]) -> str:
+def _defined(numbers: Mapping[str, int | bool], macros: Mapping[str, int | str]) -> str:
     constants = "".join(
         f"const bool {name} = {str(value).lower()};\n"
         if isinstance(value, bool)
