@@ -13,6 +13,10 @@ import math
 from warptile import formats
 from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import (
+    GLOBAL_WORD_SLOTS,
+    NOMINAL_GPU_FLOPS,
+    SHARED_WORD_SLOTS,
+    Residency,
     ThreadWork,
     Traffic,
     ceil_div,
@@ -35,6 +39,13 @@ SCALE_SLOTS = 16.0
 FOLD_SLOTS = {"lanes": 2.0, "broadcast": 2.0, "raw": 8.0}
 MEET_BARRIERS = 0.25
 QUANTIZE_SLOTS = 20.0
+SUM_SECONDS = 65e-9
+RAW_SECONDS = 60e-9
+PRIVATE_SECONDS = 600e-9
+LOAD_SECONDS = 700e-9
+AHEAD = 0.35
+BARRIER_SECONDS = 30e-9
+DECODE_SECONDS = 1.5e-9
 
 
 def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
@@ -102,9 +113,11 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
         requested_bytes=workgroups * steps * step_bytes + output + parts,
         compulsory_bytes=problem.n * problem.k * weight_bits / 8 + problem.m * problem.k + output,
     )
-    seconds = launch_seconds(
-        limits, work, traffic, threads, workgroups, resident, spill_factor(2 * tile.accumulators, held)
-    )
+    slow = spill_factor(2 * tile.accumulators, held)
+    if software:
+        seconds = launch_seconds(limits, work, traffic, threads, workgroups, resident, slow)
+    else:
+        seconds = _waves(limits, work, traffic, threads, workgroups, resident, slow * steps * _step_latency(plan, used))
     seconds += quantize_seconds(plan, problem, limits)
     if tile.split_k > 1:
         seconds += common.LAUNCH_SECONDS + (parts / (limits.read_gb_per_s * 1e9) if limits.read_gb_per_s else 0.0)
@@ -122,6 +135,46 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
         spills=held.spills,
         notes=common._notes(tile, problem, limits, workgroups),
     )
+
+
+def _step_latency(plan: Plan, used: float) -> float:
+    """Seconds of a step of one warp alone: its loads, barriers, decoding, then every whole-number sum, each in turn."""
+    tile = plan.tile
+    sums = tile.matrices_n * (1.0 + (tile.matrices_m - 1.0) * used) * plan.folds
+    each = SUM_SECONDS + (RAW_SECONDS if tile.scales == "raw" else 0.0)
+    loads = LOAD_SECONDS * (AHEAD if tile.prefetch else 1.0)
+    if tile.activations == "private":
+        each += PRIVATE_SECONDS
+    decoded = plan.weight_rows * tile.k_chunk / (tile.workgroup if tile.weights == "block" else tile.subgroup)
+    meets = 2 * BARRIER_SECONDS if tile.activations == "shared" or tile.weights == "block" else 0.0
+    return loads + meets + decoded * DECODE_SECONDS + sums * each
+
+
+def _waves(
+    limits: Limits,
+    work: ThreadWork,
+    traffic: Traffic,
+    threads: int,
+    workgroups: int,
+    resident: Residency,
+    alone: float,
+) -> float:
+    """Seconds of a launch as waves of resident workgroups: full ones, then what is left, spread over the units.
+
+    A wave of c workgroups a unit takes max(alone, c * issue): a workgroup's own chain of latencies, or the unit's rate
+    on what all c issue. Units that get no workgroup, or fewer than they can hold, do not make the others faster.
+    """
+    units = limits.units or 1
+    rate = (limits.fp32_tflops * 1e12 or NOMINAL_GPU_FLOPS) / 2 / units
+    slots = work.fma + work.alu + work.shared_words * SHARED_WORD_SLOTS + work.global_words * GLOBAL_WORD_SLOTS
+    issue = slots * threads / rate
+    held = max(1, resident.workgroups)
+    full, left = divmod(workgroups, units * held)
+    seconds = full * max(alone, held * issue)
+    if left:
+        seconds += max(alone, ceil_div(left, units) * issue)
+    memory = traffic.compulsory_bytes / (limits.read_gb_per_s * 1e9) if limits.read_gb_per_s else 0.0
+    return max(seconds, memory)
 
 
 def quantize_seconds(plan: Plan, problem: Problem, limits: Limits) -> float:

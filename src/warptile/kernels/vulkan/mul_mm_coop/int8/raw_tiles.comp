@@ -64,9 +64,9 @@ void meet() { subgroupMemoryBarrierShared(); subgroupBarrier(); }
 
 void multiply_span(uint k, uint span, uint x_row, uint w_row, uint column, uint first) {
     const uint mine = gl_SubgroupID * 2u * AREA;
-    [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) if (IN_X(i))
+    [[FOLDED]] for (uint i = 0u; i < MATRICES_M; ++i) if (IN_X(i))
         [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
-            [[unroll]] for (uint g = span * (SPAN / FOLD); g < (span + 1u) * (SPAN / FOLD); g += 2u) {
+            [[FOLDED]] for (uint g = span * (SPAN / FOLD); g < (span + 1u) * (SPAN / FOLD); g += 2u) {
                 const uint both = min(2u, (span + 1u) * (SPAN / FOLD) - g);
                 meet();
                 [[unroll]] for (uint q = 0u; q < both; ++q) {

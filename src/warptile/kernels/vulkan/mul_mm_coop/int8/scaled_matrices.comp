@@ -82,7 +82,7 @@ uint lane_g, lane_j;
 #endif
 
 void multiply_span(uint k, uint span, uint x_row, uint w_row) {
-    [[unroll]] for (uint g = 0u; g < SPAN / FOLD; ++g) {
+    [[FOLDED]] for (uint g = 0u; g < SPAN / FOLD; ++g) {
         const uint fold = span * (SPAN / FOLD) + g;
         B_MATRIX b[MATRICES_N * STEPS];
         SCALE_TYPE scale[MATRICES_N];
@@ -93,7 +93,7 @@ void multiply_span(uint k, uint span, uint x_row, uint w_row) {
             const uint set = w_row / W_ROWS, row = w_row % W_ROWS + j * MATRIX_N;
             LOAD_SCALE(scale[j], (set * FOLDS + fold) * W_ROWS + row);
         }
-        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) if (IN_X(i)) {
+        [[FOLDED]] for (uint i = 0u; i < MATRICES_M; ++i) if (IN_X(i)) {
             A_MATRIX a[STEPS];
             [[unroll]] for (uint s = 0u; s < STEPS; ++s) LOAD_A(a[s], x_row + i * MATRIX_M, k, x_at(fold) + s * MATRIX_K);
             [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {

@@ -166,6 +166,8 @@ def _macros(plan: Plan, layout: Layout, y_half: bool, limits: Limits) -> str:
             "SUM_ROW": plan.sum_row_words,
             "COLUMNS": plan.columns,
             "MINIMUM_ROW": plan.minimum_row_words,
+            # A software device keeps matrices in memory anyway, and would compile for minutes what is unrolled.
+            "FOLDED": "dont_unroll" if limits.kind == "software" else "unroll",
             "LANES": int(tile.scales == "lanes"),
             "ROW_STEP": "2u" if rows_first else "4u",
             "COLUMN_STEP": "4u" if rows_first else "2u",
