@@ -2,9 +2,10 @@
 
     benchmarks/mesa_newest.sh FOLDER gfx1201 benchmarks/amd_statistics.py [--format Q4_K Q6_K] [--all]
 
-Tiles: the arms of `rdna4-bigtile` as published, the same with scales as matrices, and the stock and best-priced tiles of
-`mul_mm`, `mul_mmq` and `mul_mm_coop`. Printed: shared bytes, registers and spills of both. The driver gives shared memory
-out in granules; a tile agrees where the price rounded up to the granule is what was given out. Exits 1 where a tile's shared bytes do not agree.
+Tiles: the arms of `rdna4-bigtile` as published, the same with scales as matrices, and the stock and best-priced tiles
+of `mul_mm`, `mul_mmq` and `mul_mm_coop`. Printed: shared bytes, registers and spills of both. The driver gives shared
+memory out in granules; a tile agrees where the price rounded up to the granule is what was given out. Exits 1 where a
+tile's shared bytes do not agree.
 """
 
 from __future__ import annotations

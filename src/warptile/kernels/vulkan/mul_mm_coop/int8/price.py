@@ -41,7 +41,7 @@ MEET_BARRIERS = 0.25
 QUANTIZE_SLOTS = 20.0
 SUM_SECONDS = 65e-9
 RAW_SECONDS = 60e-9
-PRIVATE_SECONDS = 600e-9
+PRIVATE_SECONDS = {"nvidia": 600e-9}
 LOAD_SECONDS = 700e-9
 AHEAD = 0.35
 BARRIER_SECONDS = 30e-9
@@ -117,7 +117,15 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     if software:
         seconds = launch_seconds(limits, work, traffic, threads, workgroups, resident, slow)
     else:
-        seconds = _waves(limits, work, traffic, threads, workgroups, resident, slow * steps * _step_latency(plan, used))
+        seconds = _waves(
+            limits,
+            work,
+            traffic,
+            threads,
+            workgroups,
+            resident,
+            slow * steps * _step_latency(plan, used, limits.vendor),
+        )
     seconds += quantize_seconds(plan, problem, limits)
     if tile.split_k > 1:
         seconds += common.LAUNCH_SECONDS + (parts / (limits.read_gb_per_s * 1e9) if limits.read_gb_per_s else 0.0)
@@ -137,14 +145,14 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     )
 
 
-def _step_latency(plan: Plan, used: float) -> float:
+def _step_latency(plan: Plan, used: float, vendor: str) -> float:
     """Seconds of a step of one warp alone: its loads, barriers, decoding, then every whole-number sum, each in turn."""
     tile = plan.tile
     sums = tile.matrices_n * (1.0 + (tile.matrices_m - 1.0) * used) * plan.folds
     each = SUM_SECONDS + (RAW_SECONDS if tile.scales == "raw" else 0.0)
     loads = LOAD_SECONDS * (AHEAD if tile.prefetch else 1.0)
     if tile.activations == "private":
-        each += PRIVATE_SECONDS
+        each += PRIVATE_SECONDS.get(vendor, 0.0)
     decoded = plan.weight_rows * tile.k_chunk / (tile.workgroup if tile.weights == "block" else tile.subgroup)
     meets = 2 * BARRIER_SECONDS if tile.activations == "shared" or tile.weights == "block" else 0.0
     return loads + meets + decoded * DECODE_SECONDS + sums * each
