@@ -182,7 +182,8 @@ def print_measured(console: Console, result: Measured, control: str) -> None:
         problems = f"{arm.problems} problem" + ("s" if arm.problems > 1 else "")
         line = f"{arm.place:3} {arm.arm}: {show.ratio(arm.ratio, arm.low, arm.high)} over {problems}"
         console.print(text(line), soft_wrap=True)
-    console.print(text(f"measured:  {' > '.join(result.order)}"), soft_wrap=True)
+    how = "" if result.spearman is None else f", Spearman {result.spearman:.2f} of price and time over the arms"
+    console.print(text(f"measured:  {' > '.join(result.order)}{how}"), soft_wrap=True)
     console.print(text(f"predicted: {' > '.join(result.paper.predicted)}", "dim"), soft_wrap=True)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from scipy.stats import spearmanr
+
 from warptile.contracts import CandidateRejected, Identity, Limits, Problem, Race, UnusableInput
 from warptile.studies.paper import Paper, PaperRow, paper
 from warptile.studies.study import Study
@@ -75,7 +77,10 @@ class MeasuredArm:
 
 @dataclass(frozen=True)
 class Measured:
-    """A study measured beside its paper table. order: arm names, fastest first."""
+    """A study measured beside its paper table. order: arm names, fastest first.
+
+    spearman: of the arms' ratios on paper and measured, over the problems each ran; None with fewer than three arms.
+    """
 
     study: str
     identity: Identity
@@ -85,6 +90,7 @@ class Measured:
     order: tuple[str, ...]
     expected: tuple[str, ...]
     paper: Paper
+    spearman: float | None = None
 
 
 def measure(
@@ -103,7 +109,9 @@ def measure(
         rows += _problem(study, stand, problem.on(limits), mine, seconds / len(study.problems), seed, say)
     arms = _summary(study, rows)
     order = tuple(arm.arm for arm in arms)
-    return Measured(study.name, identity, table.size, tuple(rows), arms, order, study.expected, table)
+    return Measured(
+        study.name, identity, table.size, tuple(rows), arms, order, study.expected, table, _spearman(arms, table)
+    )
 
 
 def _problem(
@@ -177,6 +185,14 @@ def _summary(study: Study, rows: Sequence[MeasuredRow]) -> tuple[MeasuredArm, ..
     return tuple(
         MeasuredArm(name, i, ratio, low, high, count) for i, (name, ratio, low, high, count) in enumerate(found, 1)
     )
+
+
+def _spearman(arms: Sequence[MeasuredArm], table: Paper) -> float | None:
+    priced = {arm.arm: arm.ratio for arm in table.arms if arm.ratio is not None}
+    both = [(priced[arm.arm], arm.ratio) for arm in arms if arm.arm in priced]
+    if len(both) < 3 or any(len(set(column)) < 2 for column in zip(*both, strict=True)):
+        return None
+    return float(spearmanr(*zip(*both, strict=True)).statistic)
 
 
 def _is_control(row: MeasuredRow) -> bool:

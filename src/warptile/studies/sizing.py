@@ -59,7 +59,9 @@ def choose_size(study: Study, limits: Limits) -> int:
             best, most = size, valid
     if best < 0:
         everything = [each for size in range(len(study.sizes)) for each in fits(study, size, limits)]
-        first = next(each for each in everything if each.broken)
+        first = next((each for each in everything if each.broken), None)
+        if first is None:
+            raise UnusableInput(f"study {study.name}: its only arm is its control: there is nothing to compare")
         raise UnusableInput(
             f"study {study.name}: no arm fits {limits.name} at any size; {first.arm} on {first.problem.name}:"
             f" {first.broken[0].text()}"
