@@ -170,7 +170,7 @@ CASES = {
     "broadcast, private": (
         "matrices_m=1,k_chunk=128,scales=broadcast,x_block=64,activations=private", "Q2_K", 17, 256, 3, "rows",
     ),
-    "raw, groups of 16": ("matrices_m=3,k_chunk=64,scales=raw,x_block=256,decode=fp32,pad=0", "Q6_K", 33, 256, 50, ""),
+    "raw, groups of 16": ("matrices_m=3,k_chunk=64,scales=raw,x_block=256,decode=fp32,pad=0", "Q3_K", 33, 512, 50, ""),
     "raw, private": (
         "matrices_m=1,k_chunk=128,scales=raw,x_block=128,decode=fp32,activations=private", "Q4_1", 19, 384, 18, "",
     ),

@@ -192,7 +192,7 @@ def _spearman(arms: Sequence[MeasuredArm], table: Paper) -> float | None:
     both = [(priced[arm.arm], arm.ratio) for arm in arms if arm.arm in priced]
     if len(both) < 3 or any(len(set(column)) < 2 for column in zip(*both, strict=True)):
         return None
-    return float(spearmanr(*zip(*both, strict=True)).statistic)
+    return float(spearmanr([paper for paper, _ in both], [measured for _, measured in both]).statistic)
 
 
 def _is_control(row: MeasuredRow) -> bool:

@@ -20,6 +20,9 @@ SIX_BIT_WORDS = 4
 SUM_GRANULE = 16
 """Elements a sum of codes covers in shared memory where products meet their scales there: Q8_K's."""
 
+X_BLOCKS = (32, 64, 128, 256)
+"""Activations that may share a scale."""
+
 COLUMNS = 16
 """The minimums' product is padded to whole multiples of this along its k."""
 

@@ -6,7 +6,7 @@ from warptile import formats
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.contracts.limits import MATRIX_ORDERS, CooperativeMatrix
 from warptile.kernels.vulkan.mul_mm_coop.int8 import source
-from warptile.kernels.vulkan.mul_mm_coop.int8.plan import Plan
+from warptile.kernels.vulkan.mul_mm_coop.int8.plan import X_BLOCKS, Plan
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 from warptile.layouts import Layout
 
@@ -19,7 +19,6 @@ WORDS = {
     "scales": ("raw", "broadcast", "lanes"),
 }
 K_CHUNKS = (32, 64, 128, 256)
-X_BLOCKS = (32, 64, 128, 256)
 PADS = (0, 16)
 MOST_ACCUMULATORS = 128
 LANES_MATRIX = (16, 16)

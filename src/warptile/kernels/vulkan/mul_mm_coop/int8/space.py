@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from warptile import formats
 from warptile.contracts import Limits, Problem
+from warptile.kernels.vulkan.mul_mm_coop.int8.plan import X_BLOCKS
 from warptile.kernels.vulkan.mul_mm_coop.tile import MulMmCoopTile
 
 # (warps_n, warps_m, matrices_n, weights)
@@ -25,14 +26,16 @@ SPLITS = (1, 2, 4, 8)
 def space(problem: Problem, limits: Limits) -> Iterator[MulMmCoopTile]:
     """Products of warps and matrices a block, step, activation staging, and parts of k.
 
-    Scales meet their sums in lanes where the device's order is known, else as a matrix of equal rows. Blocks of
-    activations are the largest that divide k; warps that read their own activations do so for one matrix. Nothing on a
-    device without int8 matrices, or for a format whose codes are no signed bytes.
+    Scales meet their sums in lanes where the device's order is known, else as a matrix of equal rows. Activations share
+    a scale over the weights' own block, as llama.cpp's do (Q8_K beside K-quants, Q8_0 beside blocks of 32). Warps that
+    read their own activations do so for one matrix. Nothing on a device without int8 matrices, or for a format whose
+    codes are no signed bytes.
     """
-    if not formats.by_name(problem.format).layout.has_int8:
+    layout = formats.by_name(problem.format).layout
+    if not layout.has_int8:
         return
     scales = "lanes" if limits.matrix_order else "broadcast"
-    x_block = next((size for size in (256, 128, 64) if problem.k % size == 0), 32)
+    x_block = layout.block if layout.block in X_BLOCKS else X_BLOCKS[0]
     found = [f"{c.m}x{c.n}x{c.k}" for c in limits.cooperative_matrices if (c.a_type, c.c_type) == ("s8", "s32")]
     fields = itertools.product(found, BLOCKS, IT_GROUPS, K_CHUNKS, ("shared", "private"), (0, 1), SPLITS)
     for matrix, (warps_n, warps_m, along_n, weights), along_m, k_chunk, activations, prefetch, split in fields:
