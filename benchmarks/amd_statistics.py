@@ -12,13 +12,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
-
-# A stub of the kernel driver, preloaded into this process, is no library for the compilers that it starts.
-os.environ.pop("LD_PRELOAD", None)
 
 from warptile import kernels, studies
 from warptile.contracts import CandidateRejected, Kernel, Limits, Problem, Tile
