@@ -14,7 +14,6 @@ from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import (
     ThreadWork,
     Traffic,
-    ceil_div,
     fill_of_last_wave,
     launch_seconds,
     registers,

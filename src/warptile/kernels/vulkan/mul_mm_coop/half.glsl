@@ -55,6 +55,24 @@ uvec2 weight_pairs(uint codes, uint scale) {
 #endif
     return uvec2(packFloat2x16(fma(low, s.xx, s.yy)), packFloat2x16(fma(high, s.xx, s.yy)));
 }
+#if NIBBLES
+// The same of an octet's elements 4h .. 4h + 3: codes stay where they are in the word, as 1024 + 16^h times the code.
+uvec2 octet_pairs(Octet o, uint j, uint h, uint scale) {
+    const f16vec2 s = unpackFloat2x16(scale);
+    f16vec2 low = unpackFloat2x16(octet_nibbles(o, h, 0u) | 0x64006400u);
+    f16vec2 high = unpackFloat2x16(octet_nibbles(o, h, 1u) | 0x64006400u);
+    if (h == 0u) {
+        low -= f16vec2(CODE_ZERO);
+        high -= f16vec2(CODE_ZERO);
+    } else {
+        low = fma(low, f16vec2(0.0625hf), f16vec2(960.0hf - CODE_ZERO));
+        high = fma(high, f16vec2(0.0625hf), f16vec2(960.0hf - CODE_ZERO));
+    }
+    return uvec2(packFloat2x16(fma(low, s.xx, s.yy)), packFloat2x16(fma(high, s.xx, s.yy)));
+}
+#else
+uvec2 octet_pairs(Octet o, uint j, uint h, uint scale) { return weight_pairs(octet4(o, j, h), scale); }
+#endif
 #else
 uvec2 weight_pairs(uint codes, float d, float m) {
 #if CODEBOOK

@@ -9,25 +9,41 @@ layout(local_size_x = THREADS) in;
 layout(std430, set = 0, binding = 2) writeonly buffer YVectorBuffer { Y_VECTOR YVectors[]; };
 
 const uint GROUPS = MATRICES_N / 2u;
-const uint S_STAGE = CHUNKS * GROUPS_A_CHUNK * TILE_N / 4u;
-const uint STAGE = X_STAGE + S_STAGE;
 const uint DEPTH = PREFETCH > 0u ? PREFETCH : 1u;
+const uint OWN_CHUNKS = CHUNKS / WARPS_K;   // chunks of a step that a warp multiplies
+// Scales are staged for SPAN chunks at a time, a whole number of steps; LOAD_SPAN of them come from the same words.
+const uint S_STAGE = SPAN * GROUPS_A_CHUNK * TILE_N / 4u;
+const uint S_SLOTS = TILE_N * SPAN / LOAD_SPAN;
 
 ScaleWords s_ahead[S_EACH];
 Octet w_ahead[DEPTH * GROUPS * 4u];
 uint w_row[GROUPS], lane_j, last_chunk;
 
 uint s_row(uint at) { return min(n0 + at % TILE_N, P.rows - 1u); }
-uint s_chunk(uint k, uint at) { return min(k / 32u + at / TILE_N, last_chunk); }
+uint s_chunk(uint span, uint at) { return span * SPAN + at / TILE_N * LOAD_SPAN; }
 
-void fetch_s(uint k) {
+void fetch_s(uint span) {
     [[unroll]] for (uint i = 0u; i < S_EACH; ++i) {
         uint at = i * THREADS + tid;
-        s_ahead[i] = load_scale_words(s_row(at), s_chunk(k, at), P.rows);
+        s_ahead[i] = load_scale_words(s_row(at), min(s_chunk(span, at), last_chunk), P.rows);
     }
 }
 
-void store(uint k, uint base) {
+void store_s(uint span, uint base) {
+    [[unroll]] for (uint i = 0u; i < S_EACH; ++i) {
+        uint at = i * THREADS + tid;
+        if (S_EACH * THREADS == S_SLOTS || at < S_SLOTS)
+            [[unroll]] for (uint u = 0u; u < LOAD_SPAN; ++u) {
+                Scale own = scale_of(s_ahead[i], s_row(at), s_chunk(span, at) + u);
+                [[unroll]] for (uint g = 0u; g < GROUPS_A_CHUNK; ++g) {
+                    uint word = ((at / TILE_N * LOAD_SPAN + u) * GROUPS_A_CHUNK + g) * TILE_N + at % TILE_N;
+                    pool[base + word / 4u][word % 4u] = scale_word(own.d[g], own.m[g]);
+                }
+            }
+    }
+}
+
+void store_x(uint base) {
     [[unroll]] for (uint i = 0u; i < X_EACH; ++i) {
         uint at = i * THREADS + tid, unit = at % UNITS, to = base + at / UNITS * ROW + (unit & ~3u), j = unit & 3u;
         if (X_EACH * THREADS == TILE_M * UNITS || at < TILE_M * UNITS) {
@@ -36,16 +52,6 @@ void store(uint k, uint base) {
             pool[to + 1u][j] = x.y;
             pool[to + 2u][j] = x.z;
             pool[to + 3u][j] = x.w;
-        }
-    }
-    [[unroll]] for (uint i = 0u; i < S_EACH; ++i) {
-        uint at = i * THREADS + tid;
-        if (S_EACH * THREADS == TILE_N * CHUNKS || at < TILE_N * CHUNKS) {
-            Scale own = scale_of(s_ahead[i], s_row(at), s_chunk(k, at));
-            [[unroll]] for (uint g = 0u; g < GROUPS_A_CHUNK; ++g) {
-                uint word = (at / TILE_N * GROUPS_A_CHUNK + g) * TILE_N + at % TILE_N;
-                pool[base + X_STAGE + word / 4u][word % 4u] = scale_word(own.d[g], own.m[g]);
-            }
         }
     }
 }
@@ -62,43 +68,76 @@ SUMS sums[MATRICES_M * MATRICES_N];
 
 #define DECODE(b, j, h) { \
     const uint i_ = (j) / 2u, t_ = (j) % 2u * 2u; \
-    uvec2 l_ = weight_pairs(octet4(w[i_ * 4u + t_], lane_j, h), s[i_][t_]); \
-    uvec2 r_ = weight_pairs(octet4(w[i_ * 4u + t_ + 1u], lane_j, h), s[i_][t_ + 1u]); \
+    uvec2 l_ = octet_pairs(w[i_ * 4u + t_], lane_j, h, s[i_][t_]); \
+    uvec2 r_ = octet_pairs(w[i_ * 4u + t_ + 1u], lane_j, h, s[i_][t_ + 1u]); \
     f16vec2 a_ = unpackFloat2x16(l_.x), b_ = unpackFloat2x16(l_.y), c_ = unpackFloat2x16(r_.x), d_ = unpackFloat2x16(r_.y); \
     b[0] = a_.x; b[1] = a_.y; b[2] = b_.x; b[3] = b_.y; b[4] = c_.x; b[5] = c_.y; b[6] = d_.x; b[7] = d_.y; }
 
-void multiply(uint base, uint k, uint x_row, uint s_first) {
-    [[unroll]] for (uint c = 0u; c < CHUNKS; ++c) {
+// A warp's chunks of a step: number c of them lies at warp_k * OWN_CHUNKS + c, and OWN_CHUNKS further in the next step.
+uint w_chunk(uint k, uint warp_k, uint c) {
+    return k / 32u + c / OWN_CHUNKS * CHUNKS + warp_k * OWN_CHUNKS + c % OWN_CHUNKS;
+}
+
+void multiply(uint x_base, uint s_base, uint k, uint warp_k, uint x_row, uint s_first) {
+    [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; ++c) {
         Octet w[GROUPS * 4u];
-        if (PREFETCH == 0u) fetch_w(k / 32u + c, 0u);
+        if (PREFETCH == 0u) fetch_w(w_chunk(k, warp_k, c), 0u);
         [[unroll]] for (uint i = 0u; i < GROUPS * 4u; ++i) w[i] = w_ahead[c % DEPTH * GROUPS * 4u + i];
-        if (PREFETCH > 0u) fetch_w(k / 32u + c + DEPTH, c % DEPTH);
+        if (PREFETCH > 0u) fetch_w(w_chunk(k, warp_k, c + DEPTH), c % DEPTH);
         uvec4 s[GROUPS];
-        const uint group = GROUPS_A_CHUNK == 2u ? lane_j / 2u : 0u;
+        const uint group = GROUPS_A_CHUNK == 2u ? lane_j / 2u : 0u, step_chunk = warp_k * OWN_CHUNKS + c;
+        const uint span_chunk = SPAN == CHUNKS ? step_chunk : k / 32u % SPAN + step_chunk;
         [[unroll]] for (uint i = 0u; i < GROUPS; ++i)
-            s[i] = pool[base + X_STAGE + ((c * GROUPS_A_CHUNK + group) * TILE_N + s_first + 32u * i) / 4u];
+            s[i] = pool[s_base + ((span_chunk * GROUPS_A_CHUNK + group) * TILE_N + s_first + 32u * i) / 4u];
         [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            A_MATRIX a[MATRICES_M];
-            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-                coopMatLoad(a[i], pool, base + (x_row + i * 16u) * ROW + c * 4u + h * 2u, ROW,
+            B_MATRIX b[MATRICES_N];
+            [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) { DECODE(b[j], j, h) }
+            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
+                A_MATRIX a;
+                coopMatLoad(a, pool, x_base + (x_row + i * 16u) * ROW + step_chunk * 4u + h * 2u, ROW,
                             gl_CooperativeMatrixLayoutRowMajor);
-            [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
-                B_MATRIX b;
-                DECODE(b, j, h)
-                [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-                    sums[i * MATRICES_N + j] = coopMatMulAdd(a[i], b, sums[i * MATRICES_N + j]);
+                [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
+                    sums[i * MATRICES_N + j] = coopMatMulAdd(a, b[j], sums[i * MATRICES_N + j]);
             }
         }
     }
 }
 
+#if WARPS_ALONG_K > 1
+// Sums of the warps that multiplied other chunks of the same rows, added in order of their number, MEETING matrices at a
+// time through shared memory. Element indices stay constant: one that is not sends the sums to memory.
+void meet(uint warp, uint warp_k, uint lane) {
+    const uint together = WARPS_N * WARPS_M;
+    [[unroll]] for (uint first = 0u; first < MATRICES_M * MATRICES_N; first += MEETING) {
+        barrier();
+        if (warp_k > 0u)
+            [[unroll]] for (uint i = 0u; i < MEETING; ++i)
+                [[unroll]] for (uint e = 0u; e < 8u; e += 4u)
+                    pool[((warp - together) * MEETING + i) * 64u + e * 8u + lane] = floatBitsToUint(
+                        vec4(sums[first + i][e], sums[first + i][e + 1u], sums[first + i][e + 2u], sums[first + i][e + 3u]));
+        barrier();
+        if (warp_k == 0u)
+            [[unroll]] for (uint other = 0u; other < WARPS_K - 1u; ++other)
+                [[unroll]] for (uint i = 0u; i < MEETING; ++i)
+                    [[unroll]] for (uint e = 0u; e < 8u; e += 4u) {
+                        vec4 v = uintBitsToFloat(pool[((other * together + warp) * MEETING + i) * 64u + e * 8u + lane]);
+                        sums[first + i][e] = SUM_SCALAR(float(sums[first + i][e]) + v.x);
+                        sums[first + i][e + 1u] = SUM_SCALAR(float(sums[first + i][e + 1u]) + v.y);
+                        sums[first + i][e + 2u] = SUM_SCALAR(float(sums[first + i][e + 2u]) + v.z);
+                        sums[first + i][e + 3u] = SUM_SCALAR(float(sums[first + i][e + 3u]) + v.w);
+                    }
+    }
+}
+#endif
+
 void main() {
     mark_executed();
     tid = gl_LocalInvocationIndex;
     const uint warp = gl_SubgroupID, lane = gl_SubgroupInvocationID;
+    const uint warp_k = warp / (WARPS_N * WARPS_M), warp_nm = warp % (WARPS_N * WARPS_M);
     m0 = (M_FIRST ? gl_WorkGroupID.x : gl_WorkGroupID.y) * TILE_M;
     n0 = (M_FIRST ? gl_WorkGroupID.y : gl_WorkGroupID.x) * TILE_N;
-    const uint x_row = warp % WARPS_M * (MATRICES_M * 16u), w_first = warp / WARPS_M * (MATRICES_N * 16u);
+    const uint x_row = warp_nm % WARPS_M * (MATRICES_M * 16u), w_first = warp_nm / WARPS_M * (MATRICES_N * 16u);
     const uint lane_g = lane / 4u;
     lane_j = lane % 4u;
     const uint s_first = w_first + 4u * lane_g;
@@ -108,33 +147,50 @@ void main() {
     last_chunk = P.k / 32u - 1u;
 
     [[unroll]] for (uint i = 0u; i < MATRICES_M * MATRICES_N; ++i) sums[i] = SUMS(0.0);
-    if (PREFETCH > 0u) [[unroll]] for (uint d = 0u; d < DEPTH; ++d) fetch_w(k0 / 32u + d, d);
+    if (PREFETCH > 0u) [[unroll]] for (uint d = 0u; d < DEPTH; ++d) fetch_w(w_chunk(k0, warp_k, d), d);
     fetch_x(k0);
-    fetch_s(k0);
+    uint span = k0 / 32u / SPAN;
+    fetch_s(span);
 #if BUFFERS == 2
-    store(k0, 0u);
+    store_x(0u);
+    uint x_base = 0u, s_base = 2u * X_STAGE, s_other = s_base + S_STAGE;
+    store_s(span, s_base);
     fetch_x(k0 + K_CHUNK);
-    fetch_s(k0 + K_CHUNK);
-    uint base = 0u;
+    fetch_s(++span);
     for (uint k = k0; k < k_end; k += K_CHUNK) {
         barrier();
-        store(k + K_CHUNK, STAGE - base);
+        store_x(X_STAGE - x_base);
         fetch_x(k + 2u * K_CHUNK);
-        fetch_s(k + 2u * K_CHUNK);
-        multiply(base, k, x_row, s_first);
-        base = STAGE - base;
+        const bool last_of_span = (k + K_CHUNK) / 32u % SPAN == 0u;
+        if (SPAN == CHUNKS || last_of_span) {
+            store_s(span, s_other);
+            fetch_s(++span);
+        }
+        multiply(x_base, s_base, k, warp_k, x_row, s_first);
+        x_base = X_STAGE - x_base;
+        if (SPAN == CHUNKS || last_of_span) {
+            const uint s = s_base;
+            s_base = s_other;
+            s_other = s;
+        }
     }
 #else
     for (uint k = k0; k < k_end; k += K_CHUNK) {
         barrier();
-        store(k, 0u);
+        store_x(0u);
+        const bool first_of_span = k == k0 || k / 32u % SPAN == 0u;
+        if (SPAN == CHUNKS || first_of_span) store_s(span, X_STAGE);
         barrier();
         fetch_x(k + K_CHUNK);
-        fetch_s(k + K_CHUNK);
-        multiply(0u, k, x_row, s_first);
+        if (SPAN == CHUNKS || first_of_span) fetch_s(++span);
+        multiply(0u, X_STAGE, k, warp_k, x_row, s_first);
     }
 #endif
 
+#if WARPS_ALONG_K > 1
+    meet(warp, warp_k, lane);
+    if (warp_k > 0u) return;
+#endif
     const uint n = n0 + w_first + 8u * lane_j;
     [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
         [[unroll]] for (uint r = 0u; r < 2u; ++r) {

@@ -85,7 +85,7 @@ class MulMmCoop:
         own = _own(tile)
         depth = min(problem.k, own.part_k(problem.k))
         weights = "fp16" if own.decode == "fp32" else "fp16 decode"
-        return Arithmetic(weights, "fp16", own.accumulator, depth, own.split_k)
+        return Arithmetic(weights, "fp16", own.accumulator, depth, own.split_k * own.warps_k)
 
 
 def _own(tile: Tile) -> MulMmCoopTile:

@@ -11,7 +11,7 @@ from warptile.kernels.vulkan import abi
 from warptile.kernels.vulkan.mul_mm_coop import shared
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 from warptile.layouts import Layout
-from warptile.layouts.octets import octet_glsl
+from warptile.layouts.octets import has_nibbles, octet_glsl
 from warptile.layouts.scale_words import scale_words_glsl
 
 _FP16 = "GL_EXT_shader_explicit_arithmetic_types_float16"
@@ -90,6 +90,7 @@ def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
     owners, sets = (tile.workgroup, 1) if tile.weights == "block" else (tile.subgroup, tile.warps)
     rows = tile.tile_n if tile.weights == "block" else tile.matrices_n * n
     octets = next((o for o in (4, 2) if rows * (tile.k_chunk // CHUNK) * 4 // o >= owners), 1)
+    span, load_span = shared.scale_spans(tile, layout)
     numbers: dict[str, int | bool] = {
         "THREADS": tile.workgroup,
         "SUBGROUP": tile.subgroup,
@@ -105,14 +106,18 @@ def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
         "K_CHUNK": tile.k_chunk,
         "PREFETCH": tile.prefetch,
         "M_FIRST": tile.first == "m",
-        "POOL": shared.shared_bytes(tile, layout.groups_per_chunk) // 16,
+        "POOL": shared.shared_bytes(tile, layout) // 16,
         "X_EACH": ceil_div(tile.tile_m * tile.k_chunk // 8, tile.workgroup),
         "W_OWNERS": owners,
         "W_SETS": sets,
         "W_ROWS": rows,
         "OCTETS": octets,
         "W_EACH": ceil_div(rows * (tile.k_chunk // CHUNK) * 4 // octets, owners),
-        "S_EACH": ceil_div(tile.tile_n * (tile.k_chunk // CHUNK), tile.workgroup),
+        "WARPS_K": tile.warps_k,
+        "SPAN": span,
+        "LOAD_SPAN": load_span,
+        "S_EACH": ceil_div(tile.tile_n * span // load_span, tile.workgroup),
+        "MEETING": shared.meeting(tile, layout),
     }
     return "".join(
         f"const bool {name} = {str(value).lower()};\n"
@@ -139,6 +144,9 @@ def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool, ord
         "CODEBOOK": int(not layout.affine),
         "CODE_ZERO": f"{1024 + layout.offset}.0hf",
         "DECODE_FP16": int(fp16_decode),
+        "NIBBLES": int(has_nibbles(layout) and layout.codebook is None),
+        "WARPS_ALONG_K": tile.warps_k,
+        "SUM_SCALAR": "float" if tile.accumulator == "fp32" else "float16_t",
         "BUFFERS": tile.buffers,
         "SUM_TYPE": "float" if tile.accumulator == "fp32" else "float16_t",
         "WIDE_SUMS(x)": _converted("float", tile.accumulator == "fp32"),
