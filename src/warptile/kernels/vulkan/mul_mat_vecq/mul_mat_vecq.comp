@@ -98,7 +98,15 @@ void main() {
 
     // The first weights are on their way while activations are quantized.
     fetch(first_chunk(0u, part));
-#if X_SHARED
+#if X_SHARED && EIGHT_LANES
+    for (uint at = index; at < 8u * COLUMNS * CHUNKS_K; at += THREADS) {
+        const uint chunk = at / 8u, m = min(m0 + chunk / CHUNKS_K, P.m - 1u);
+        const XPart q = quantize_part(8u * (m * CHUNKS_K + chunk % CHUNKS_K) + at % 8u);
+        x_codes[2u * chunk + at % 8u / 4u][at % 4u] = q.codes;
+        if (at % 8u == 0u) x_tails[chunk] = q.tail;
+    }
+    barrier();
+#elif X_SHARED
     for (uint at = index; at < COLUMNS * CHUNKS_K; at += THREADS) {
         const uint m = min(m0 + at / CHUNKS_K, P.m - 1u);
         const XChunk q = quantize_chunk(8u * (m * CHUNKS_K + at % CHUNKS_K));

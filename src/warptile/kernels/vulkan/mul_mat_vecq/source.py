@@ -30,6 +30,8 @@ def source(tile: MulMatVecqTile, problem: Problem, limits: Limits) -> Source:
     shared = tile.staging == "shared"
     # The quantizer reads x as vec4: only where this kernel runs it.
     quantizer = _read("quantize.glsl") if shared else "struct XChunk { uvec4 codes[2]; uvec2 tail; };\n"
+    if shared and _eight_lanes(tile, limits):
+        quantizer += _read("quantize_lanes.glsl")
     text = abi.translation_unit(
         decoder,
         _constants(tile, problem, limits)
@@ -75,6 +77,11 @@ def _quantizer() -> Source:
     return Source("glsl", text, (), 3, abi.SHARED_SCALARS, _QUANTIZE_THREADS)
 
 
+def _eight_lanes(tile: MulMatVecqTile, limits: Limits) -> bool:
+    """Whether eight neighbouring lanes quantize a chunk together."""
+    return tile.sums == "shuffle" and limits.subgroup % 8 == 0
+
+
 def _constants(tile: MulMatVecqTile, problem: Problem, limits: Limits) -> str:
     numbers = {
         "THREADS": tile.workgroup,
@@ -98,6 +105,7 @@ def _macros(tile: MulMatVecqTile, layout: Layout, problem: Problem, limits: Limi
     plain = layout.codebook is None and layout.codes.bits < 8
     macros = {
         "X_SHARED": int(tile.staging == "shared"),
+        "EIGHT_LANES": int(_eight_lanes(tile, limits)),
         "PARTIAL_SUMS": int(tile.partials(limits.subgroup) > 1),
         "SHUFFLE_SUMS": int(tile.sums == "shuffle" and tile.lanes_n < limits.subgroup),
         "PREFETCH": tile.prefetch,

@@ -14,6 +14,7 @@ const uint OWN_CHUNKS = CHUNKS / WARPS_K;   // chunks of a step that a warp mult
 // Scales are staged for SPAN chunks at a time, a whole number of steps; LOAD_SPAN of them come from the same words.
 const uint S_STAGE = SPAN * GROUPS_A_CHUNK * TILE_N / 4u;
 const uint S_SLOTS = TILE_N * SPAN / LOAD_SPAN;
+const uint STEPS = SPAN / CHUNKS;
 
 ScaleWords s_ahead[S_EACH];
 Octet w_ahead[DEPTH * GROUPS * 4u];
@@ -78,28 +79,70 @@ uint w_chunk(uint k, uint warp_k, uint c) {
     return k / 32u + c / OWN_CHUNKS * CHUNKS + warp_k * OWN_CHUNKS + c % OWN_CHUNKS;
 }
 
-void multiply(uint x_base, uint s_base, uint k, uint warp_k, uint x_row, uint s_first) {
-    [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; ++c) {
-        Octet w[GROUPS * 4u];
-        if (PREFETCH == 0u) fetch_w(w_chunk(k, warp_k, c), 0u);
-        [[unroll]] for (uint i = 0u; i < GROUPS * 4u; ++i) w[i] = w_ahead[c % DEPTH * GROUPS * 4u + i];
-        if (PREFETCH > 0u) fetch_w(w_chunk(k, warp_k, c + DEPTH), c % DEPTH);
-        uvec4 s[GROUPS];
-        const uint group = GROUPS_A_CHUNK == 2u ? lane_j / 2u : 0u, step_chunk = warp_k * OWN_CHUNKS + c;
-        const uint span_chunk = SPAN == CHUNKS ? step_chunk : k / 32u % SPAN + step_chunk;
-        [[unroll]] for (uint i = 0u; i < GROUPS; ++i)
-            s[i] = pool[s_base + ((span_chunk * GROUPS_A_CHUNK + group) * TILE_N + s_first + 32u * i) / 4u];
-        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            B_MATRIX b[MATRICES_N];
-            [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) { DECODE(b[j], j, h) }
-            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
-                A_MATRIX a;
-                coopMatLoad(a, pool, x_base + (x_row + i * 16u) * ROW + step_chunk * 4u + h * 2u, ROW,
-                            gl_CooperativeMatrixLayoutRowMajor);
-                [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
-                    sums[i * MATRICES_N + j] = coopMatMulAdd(a, b[j], sums[i * MATRICES_N + j]);
-            }
+// What a step leaves for the next: its activations, and the next span's scales where the step ends a span.
+void prepare(uint k, uint x_other, bool ends_span, uint next_span, uint s_other) {
+    store_x(x_other);
+    fetch_x(k + 2u * K_CHUNK);
+    if (ends_span) {
+        store_s(next_span, s_other);
+        fetch_s(next_span + 1u);
+    }
+}
+
+#define LOAD_A(to, t) coopMatLoad(to, pool, x_base + (x_row + i * 16u) * ROW + (warp_k * OWN_CHUNKS + (t) / 2u) * 4u + \
+    (t) % 2u * 2u, ROW, gl_CooperativeMatrixLayoutRowMajor);
+
+void multiply(uint x_base, uint s_base, uint s_chunk0, uint k, uint warp_k, uint x_row, uint s_first, uint x_other,
+              bool ends_span, uint next_span, uint s_other) {
+#if A_MODE == 2
+    A_MATRIX a[2u * MATRICES_M];
+    [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) LOAD_A(a[i], 0u)
+#endif
+    uvec4 s[GROUPS];
+    Octet w[GROUPS * 4u];
+    [[unroll]] for (uint t = 0u; t < 2u * OWN_CHUNKS; ++t) {
+        const uint c = t / 2u, h = t % 2u;
+        if (BUFFERS == 2 && t == STORE_AT) prepare(k, x_other, ends_span, next_span, s_other);
+        if (h == 0u) {
+            if (PREFETCH == 0u) fetch_w(w_chunk(k, warp_k, c), 0u);
+            [[unroll]] for (uint i = 0u; i < GROUPS * 4u; ++i) w[i] = w_ahead[c % DEPTH * GROUPS * 4u + i];
+            if (PREFETCH > 0u) fetch_w(w_chunk(k, warp_k, c + DEPTH), c % DEPTH);
+            const uint group = GROUPS_A_CHUNK == 2u ? lane_j / 2u : 0u, span_chunk = s_chunk0 + warp_k * OWN_CHUNKS + c;
+            [[unroll]] for (uint i = 0u; i < GROUPS; ++i)
+                s[i] = pool[s_base + ((span_chunk * GROUPS_A_CHUNK + group) * TILE_N + s_first + 32u * i) / 4u];
         }
+#if A_MODE == 2
+        const uint a0 = h * MATRICES_M;
+        if (t + 1u < 2u * OWN_CHUNKS)
+            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) LOAD_A(a[(1u - h) * MATRICES_M + i], t + 1u)
+#elif A_MODE == 1
+        const uint a0 = 0u;
+        A_MATRIX a[MATRICES_M];
+        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) LOAD_A(a[i], t)
+#endif
+#if DECODE_FIRST
+        B_MATRIX b[MATRICES_N];
+        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) { DECODE(b[j], j, h) }
+#if A_MODE == 0
+        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
+            A_MATRIX a;
+            LOAD_A(a, t)
+            [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
+                sums[i * MATRICES_N + j] = coopMatMulAdd(a, b[j], sums[i * MATRICES_N + j]);
+        }
+#else
+        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
+            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
+                sums[i * MATRICES_N + j] = coopMatMulAdd(a[a0 + i], b[j], sums[i * MATRICES_N + j]);
+#endif
+#else
+        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
+            B_MATRIX b;
+            DECODE(b, j, h)
+            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
+                sums[i * MATRICES_N + j] = coopMatMulAdd(a[a0 + i], b, sums[i * MATRICES_N + j]);
+        }
+#endif
     }
 }
 
@@ -149,41 +192,42 @@ void main() {
     [[unroll]] for (uint i = 0u; i < MATRICES_M * MATRICES_N; ++i) sums[i] = SUMS(0.0);
     if (PREFETCH > 0u) [[unroll]] for (uint d = 0u; d < DEPTH; ++d) fetch_w(w_chunk(k0, warp_k, d), d);
     fetch_x(k0);
-    uint span = k0 / 32u / SPAN;
-    fetch_s(span);
+    const uint span0 = k0 / 32u / SPAN;
+    fetch_s(span0);
+    // Steps of a span are written out, so that a step is one piece of straight code: which buffers it reads, whether the
+    // span's scales end with it. A part of k may start or end inside a span.
 #if BUFFERS == 2
-    store_x(0u);
-    uint x_base = 0u, s_base = 2u * X_STAGE, s_other = s_base + S_STAGE;
-    store_s(span, s_base);
+    store_x(k0 / K_CHUNK % 2u * X_STAGE);
+    store_s(span0, 2u * X_STAGE + span0 % 2u * S_STAGE);
     fetch_x(k0 + K_CHUNK);
-    fetch_s(++span);
-    for (uint k = k0; k < k_end; k += K_CHUNK) {
-        barrier();
-        store_x(X_STAGE - x_base);
-        fetch_x(k + 2u * K_CHUNK);
-        const bool last_of_span = (k + K_CHUNK) / 32u % SPAN == 0u;
-        if (SPAN == CHUNKS || last_of_span) {
-            store_s(span, s_other);
-            fetch_s(++span);
-        }
-        multiply(x_base, s_base, k, warp_k, x_row, s_first);
-        x_base = X_STAGE - x_base;
-        if (SPAN == CHUNKS || last_of_span) {
-            const uint s = s_base;
-            s_base = s_other;
-            s_other = s;
+    fetch_s(span0 + 1u);
+    for (uint span = span0; span * SPAN * 32u < k_end; ++span) {
+        const uint s_base = 2u * X_STAGE + span % 2u * S_STAGE, s_other = 2u * X_STAGE + (1u - span % 2u) * S_STAGE;
+        [[unroll]] for (uint step = 0u; step < STEPS; ++step) {
+            const uint k = span * SPAN * 32u + step * K_CHUNK;
+            if (STEPS == 1u || (k >= k0 && k < k_end)) {
+                const uint x_base = k / K_CHUNK % 2u * X_STAGE;
+                barrier();
+                multiply(x_base, s_base, step * CHUNKS, k, warp_k, x_row, s_first, X_STAGE - x_base, step + 1u == STEPS,
+                         span + 1u, s_other);
+            }
         }
     }
 #else
-    for (uint k = k0; k < k_end; k += K_CHUNK) {
-        barrier();
-        store_x(0u);
-        const bool first_of_span = k == k0 || k / 32u % SPAN == 0u;
-        if (SPAN == CHUNKS || first_of_span) store_s(span, X_STAGE);
-        barrier();
-        fetch_x(k + K_CHUNK);
-        if (SPAN == CHUNKS || first_of_span) fetch_s(++span);
-        multiply(0u, X_STAGE, k, warp_k, x_row, s_first);
+    for (uint span = span0; span * SPAN * 32u < k_end; ++span) {
+        [[unroll]] for (uint step = 0u; step < STEPS; ++step) {
+            const uint k = span * SPAN * 32u + step * K_CHUNK;
+            if (STEPS == 1u || (k >= k0 && k < k_end)) {
+                const bool new_span = step == 0u || (STEPS > 1u && k == k0);
+                barrier();
+                store_x(0u);
+                if (new_span) store_s(span, X_STAGE);
+                barrier();
+                fetch_x(k + K_CHUNK);
+                if (new_span) fetch_s(span + 1u);
+                multiply(0u, X_STAGE, step * CHUNKS, k, warp_k, x_row, s_first, 0u, false, 0u, 0u);
+            }
+        }
     }
 #endif
 
