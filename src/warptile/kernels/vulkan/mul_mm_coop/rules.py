@@ -39,7 +39,7 @@ def arithmetic_rules(tile: MulMmCoopTile) -> list[BrokenRule]:
     fields = tile.fields()
     for name, words in WORDS.items():
         rule(fields[name] in words, f"{name} is {' or '.join(words)}", f"{name} {fields[name]}")
-    counts = ("warps_n", "warps_m", "matrices_n", "matrices_m", "k_chunk", "split_k", "subgroup", "warps_k")
+    counts = ("warps_n", "warps_m", "matrices_n", "matrices_m", "k_chunk", "split_k", "subgroup")
     below = ", ".join(f"{name} {fields[name]}" for name in counts if int(fields[name]) < 1)
     rule(not below, "every count of a tile is at least 1", below)
     rule(min(tile.matrix_sides) > 0, "matrix is MxNxK", f"matrix {tile.matrix}")
@@ -63,13 +63,10 @@ def arithmetic_rules(tile: MulMmCoopTile) -> list[BrokenRule]:
         rule(tile.subgroup == 32, "weights in registers: subgroup is 32", f"{tile.subgroup}")
         rule(tile.matrices_n % 2 == 0, "weights in registers: matrices_n is even", f"{tile.matrices_n}")
         rule(tile.decode == "fp16", "weights in registers: decode is fp16", tile.decode)
-        chunks = tile.k_chunk // CHUNK
-        rule(chunks % tile.warps_k == 0, "warps_k divides k_chunk / 32", f"{chunks} % {tile.warps_k}")
-        own, depth = max(1, chunks // tile.warps_k), max(1, tile.prefetch)
-        rule(own % depth == 0, "weights in registers: prefetch divides k_chunk / 32 / warps_k", f"{own} % {depth}")
+        steps, depth = tile.k_chunk // CHUNK, max(1, tile.prefetch)
+        rule(steps % depth == 0, "weights in registers: prefetch divides k_chunk / 32", f"{steps} % {depth}")
     else:
         rule(tile.prefetch <= 1, "weights in shared memory: prefetch is 0 or 1", f"{tile.prefetch}")
-        rule(tile.warps_k == 1, "weights in shared memory: warps_k is 1", f"{tile.warps_k}")
     return broken
 
 

@@ -26,7 +26,6 @@ _EXTENSIONS = (
 )
 OWN_SCALARS = ("part_k", "part_y")
 SUM_THREADS = 256
-_SUM_SCALARS = ("parts",)
 
 
 def source(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Source:
@@ -70,7 +69,7 @@ def sum_vector(tile: MulMmCoopTile) -> int:
 def _sum_of_parts(tile: MulMmCoopTile, problem: Problem) -> Source:
     vector, half = sum_vector(tile), problem.y_dtype == "fp16"
     macros = (
-        f"#define VECTOR {vector}u\n#define PART_VECTOR {_vector('float', vector)}\n"
+        f"#define PARTS {tile.split_k}u\n#define VECTOR {vector}u\n#define PART_VECTOR {_vector('float', vector)}\n"
         f"#define Y_VECTOR {_vector('float16_t' if half else 'float', vector)}\n"
     )
     text = abi.translation_unit(
@@ -79,9 +78,8 @@ def _sum_of_parts(tile: MulMmCoopTile, problem: Problem) -> Source:
         x_type="float",
         y_type="float16_t" if half else "float",
         extensions=(_FP16, _STORAGE16) if half else (),
-        own_scalars=_SUM_SCALARS,
     )
-    return Source("glsl", text, (), 3, abi.SHARED_SCALARS + len(_SUM_SCALARS), SUM_THREADS)
+    return Source("glsl", text, (), 3, abi.SHARED_SCALARS, SUM_THREADS)
 
 
 def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
@@ -90,7 +88,6 @@ def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
     owners, sets = (tile.workgroup, 1) if tile.weights == "block" else (tile.subgroup, tile.warps)
     rows = tile.tile_n if tile.weights == "block" else tile.matrices_n * n
     octets = next((o for o in (4, 2) if rows * (tile.k_chunk // CHUNK) * 4 // o >= owners), 1)
-    span, load_span = shared.scale_spans(tile, layout)
     numbers: dict[str, int | bool] = {
         "THREADS": tile.workgroup,
         "SUBGROUP": tile.subgroup,
@@ -106,18 +103,14 @@ def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
         "K_CHUNK": tile.k_chunk,
         "PREFETCH": tile.prefetch,
         "M_FIRST": tile.first == "m",
-        "POOL": shared.shared_bytes(tile, layout) // 16,
+        "POOL": shared.shared_bytes(tile, layout.groups_per_chunk) // 16,
         "X_EACH": ceil_div(tile.tile_m * tile.k_chunk // 8, tile.workgroup),
         "W_OWNERS": owners,
         "W_SETS": sets,
         "W_ROWS": rows,
         "OCTETS": octets,
         "W_EACH": ceil_div(rows * (tile.k_chunk // CHUNK) * 4 // octets, owners),
-        "WARPS_K": tile.warps_k,
-        "SPAN": span,
-        "LOAD_SPAN": load_span,
-        "S_EACH": ceil_div(tile.tile_n * span // load_span, tile.workgroup),
-        "MEETING": shared.meeting(tile, layout),
+        "S_EACH": ceil_div(tile.tile_n * (tile.k_chunk // CHUNK), tile.workgroup),
     }
     return "".join(
         f"const bool {name} = {str(value).lower()};\n"
@@ -144,12 +137,8 @@ def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool, ord
         "CODEBOOK": int(not layout.affine),
         "CODE_ZERO": f"{1024 + layout.offset}.0hf",
         "DECODE_FP16": int(fp16_decode),
-        "STORE_AT": 0,
-        "A_MODE": 1,
-        "DECODE_FIRST": 0,
+        "A_AHEAD": 0,
         "NIBBLES": int(has_nibbles(layout) and layout.codebook is None),
-        "WARPS_ALONG_K": tile.warps_k,
-        "SUM_SCALAR": "float" if tile.accumulator == "fp32" else "float16_t",
         "BUFFERS": tile.buffers,
         "SUM_TYPE": "float" if tile.accumulator == "fp32" else "float16_t",
         "WIDE_SUMS(x)": _converted("float", tile.accumulator == "fp32"),

@@ -21,8 +21,7 @@ class MulMmCoopTile(Tile):
     accumulator: "fp32" or "fp16". decode: arithmetic a weight is decoded in, "fp32" or "fp16". buffers: stages of
     shared memory, 1 or 2. prefetch: 0, or how far ahead global loads are issued, in steps (weights in registers: in
     chunks of 32). split_k: parts of k that different workgroups take. first: the dimension whose workgroups follow
-    one another, "n" or "m". warps_k: warps that share a warp's rows and tokens, each with its own chunks of a step
-    (weights in registers).
+    one another, "n" or "m".
     """
 
     kernel: ClassVar[str] = "vulkan.mul_mm_coop"
@@ -43,7 +42,6 @@ class MulMmCoopTile(Tile):
     split_k: int = 1
     first: str = "m"
     subgroup: int = 32
-    warps_k: int = 1
 
     @property
     def matrix_sides(self) -> tuple[int, int, int]:
@@ -57,7 +55,7 @@ class MulMmCoopTile(Tile):
     @property
     def warps(self) -> int:
         """Warps a workgroup."""
-        return self.warps_n * self.warps_m * self.warps_k
+        return self.warps_n * self.warps_m
 
     @property
     def workgroup(self) -> int:
