@@ -19,8 +19,8 @@ def octet_glsl(layout: Layout) -> str:
     `void load_octets4(row, chunk, j, rows, out Octet o[4])`: of rows row .. row+3, with one vector load a plane word
     where codes lie in bit planes; row and rows are multiples of 4 then.
     `uint octet4(o, j, h)`: codes of elements 8j+4h .. 8j+4h+3, one a byte; h is 0 or 1.
-    `uint octet_nibbles(o, h, odd)`, where `has_nibbles`: 16^h times the codes of elements e and e + 2, e = 8j+4h+odd, in
-    the low and the high half.
+    `uint octet_nibbles(o, h, odd)`, where `has_nibbles`: 16^h times the codes of elements e and e + 2, e = 8j+4h+odd,
+    in the low and the high half.
     """
     return _bit_planes(layout.codes) if isinstance(layout.codes, BitPlanes) else _CHUNKED
 

@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 
 from warptile.contracts import Limits, Problem
-from warptile.kernels.vulkan.mul_mat_vecq.rules import MOST_WORDS
 from warptile.kernels.vulkan.mul_mat_vecq.tile import CHUNK, MulMatVecqTile
 from warptile.kernels.vulkan.register_tile import widest_load
 
-LANES_N = (1, 2, 4, 8, 16, 32)
-THREAD_N = (1, 2, 4, 8)
+LANES_N = (2, 4, 8, 16, 32)
 CHUNKS = (1, 2, 4)
 COLUMNS = (1, 2, 4, 8)
 WORKGROUPS = (128, 256, 512, 1024)
 LARGEST_WORKGROUP = 1024
 MOST_STEPS = 8
+MOST_AHEAD = 16
+"""Chunks of a row that a lane loads in one step."""
 
 
 def space(problem: Problem, limits: Limits) -> Iterator[MulMatVecqTile]:
     """Lanes along n, parts of k by powers of two and by what divides k evenly, rows a lane, chunks a step.
 
-    Activations are quantized by the workgroup while they fit its shared memory and m is one pass, else by a pre-pass.
-    Nothing on a software device: it has no memory latency to hide, and `mul_mat_vec` and `mul_mmq` leave out the
-    shared stage. Nothing where the device does not accelerate the dot product.
+    The workgroup quantizes activations where they fit its shared memory, else a pre-pass does. Steps are not loaded ahead
+    of each other: on an H200 that changed nothing, since other subgroups load meanwhile. Nothing on a software device,
+    where `mul_mat_vec` and `mul_mmq` do the same with less to stage, and nothing where the device does not accelerate
+    the dot product.
     """
     if limits.kind == "software" or not limits.has("int_dot_accelerated"):
         return
     all_chunks = problem.k // CHUNK
     sums = "shuffle" if limits.has("subgroup_shuffle") else "shared"
+    widest = widest_load(problem.n, 4)
     columns = [c for c in COLUMNS if c < 2 * problem.m][-2:]
-    for lanes_n, thread_n, chunks, column in itertools.product(LANES_N, THREAD_N, CHUNKS, columns):
-        load_n = widest_load(problem.n, thread_n)
-        if load_n < min(thread_n, 4) or thread_n * chunks > MOST_WORDS // 4:
+    for lanes_n, groups, chunks, column in itertools.product(LANES_N, (1, 2), CHUNKS, columns):
+        thread_n = groups * widest
+        if thread_n * chunks > MOST_AHEAD:
             continue
         for split_k in _parts(lanes_n, chunks, all_chunks, limits.subgroup):
-            for staging, prefetch in itertools.product(("shared", "scratch"), (0, 1)):
-                tile = MulMatVecqTile(lanes_n, split_k, thread_n, column, load_n, chunks, prefetch, staging, sums)
-                if prefetch and tile.steps(problem.k) == 1:
-                    continue
-                yield tile
+            tile = MulMatVecqTile(lanes_n, split_k, thread_n, column, widest, chunks, 0, "shared", sums)
+            if tile.shared_bytes(problem.k, limits.subgroup) > limits.shared_bytes:
+                tile = dataclasses.replace(tile, staging="scratch")
+            yield tile
 
 
 def _parts(lanes_n: int, chunks: int, all_chunks: int, subgroup: int) -> list[int]:
