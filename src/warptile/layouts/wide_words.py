@@ -25,9 +25,9 @@ _VIEWS = {
 def wide_words_glsl(layout: Layout, rows: int) -> str:
     """`struct WideWords`, `load_wide`, `wide_chunk` for 1, 2 or 4 neighbouring rows; needs `Layout.glsl()` before it.
 
-    `WideWords load_wide(row, chunk, rows)`: the words that hold a chunk's codes and scales of as many rows from `row` on;
-    row and the slice's rows are multiples of their number. `Chunk wide_chunk(raw, e, row, chunk, rows)`: the chunk of row
-    row + e, as `load_chunk` gives it; e is meant to be constant after unrolling.
+    `WideWords load_wide(row, chunk, rows)`: the words that hold a chunk's codes and scales of as many rows from `row`
+    on; row and the slice's rows are multiples of their number. `Chunk wide_chunk(raw, e, row, chunk, rows)`: the chunk
+    of row row + e, as `load_chunk` gives it; e is meant to be constant after unrolling.
     """
     text = layout.codes.glsl_load() + layout.glsl_scale()
     members, load, value, at, count = "", "", "", 0, 0

@@ -23,10 +23,10 @@ MOST_AHEAD = 16
 def space(problem: Problem, limits: Limits) -> Iterator[MulMatVecqTile]:
     """Lanes along n, parts of k by powers of two and by what divides k evenly, rows a lane, chunks a step.
 
-    The workgroup quantizes activations where they fit its shared memory, else a pre-pass does. Steps are not loaded ahead
-    of each other: on an H200 that changed nothing, since other subgroups load meanwhile. Nothing on a software device,
-    where `mul_mat_vec` and `mul_mmq` do the same with less to stage, and nothing where the device does not accelerate
-    the dot product.
+    The workgroup quantizes activations where they fit its shared memory, else a pre-pass does. Steps are not loaded
+    ahead of each other: on an H200 that changed nothing, since other subgroups load meanwhile. Nothing on a software
+    device, where `mul_mat_vec` and `mul_mmq` do the same with less to stage, and nothing where the device does not
+    accelerate the dot product.
     """
     if limits.kind == "software" or not limits.has("int_dot_accelerated"):
         return

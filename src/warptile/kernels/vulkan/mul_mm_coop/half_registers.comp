@@ -67,16 +67,6 @@ SUMS sums[MATRICES_M * MATRICES_N];
     f16vec2 a_ = unpackFloat2x16(l_.x), b_ = unpackFloat2x16(l_.y), c_ = unpackFloat2x16(r_.x), d_ = unpackFloat2x16(r_.y); \
     b[0] = a_.x; b[1] = a_.y; b[2] = b_.x; b[3] = b_.y; b[4] = c_.x; b[5] = c_.y; b[6] = d_.x; b[7] = d_.y; }
 
-// x of the t-th 16 elements of a step, for a warp's rows.
-#define LOAD_A(a, first, base, t) \
-    [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) \
-        coopMatLoad(a[(first) + i], pool, (base) + (x_row + i * 16u) * ROW + (t) * 2u, ROW, \
-                    gl_CooperativeMatrixLayoutRowMajor);
-
-#if A_AHEAD
-A_MATRIX a[2u * MATRICES_M];
-#endif
-
 // The products of a step; with two stages, what the next step reads is stored after the first products, so that a warp has
 // some to issue as soon as it leaves the barrier.
 void multiply(uint base, uint k, uint x_row, uint s_first) {
@@ -99,24 +89,14 @@ void multiply(uint base, uint k, uint x_row, uint s_first) {
             [[unroll]] for (uint i = 0u; i < GROUPS; ++i)
                 s[i] = pool[base + X_STAGE + ((c * GROUPS_A_CHUNK + group) * TILE_N + s_first + 32u * i) / 4u];
         }
-#if A_AHEAD
-        const uint a0 = h * MATRICES_M;
-        if (t + 1u == 2u * CHUNKS) {
-            barrier();
-            LOAD_A(a, 0u, STAGE - base, 0u)
-        } else {
-            LOAD_A(a, MATRICES_M - a0, base, t + 1u)
-        }
-#else
-        const uint a0 = 0u;
         A_MATRIX a[MATRICES_M];
-        LOAD_A(a, 0u, base, t)
-#endif
+        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
+            coopMatLoad(a[i], pool, base + (x_row + i * 16u) * ROW + t * 2u, ROW, gl_CooperativeMatrixLayoutRowMajor);
         B_MATRIX b[MATRICES_N];
         [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) { DECODE(b[j], j, h) }
         [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
             [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-                sums[i * MATRICES_N + j] = coopMatMulAdd(a[a0 + i], b[j], sums[i * MATRICES_N + j]);
+                sums[i * MATRICES_N + j] = coopMatMulAdd(a[i], b[j], sums[i * MATRICES_N + j]);
     }
 }
 
@@ -144,14 +124,8 @@ void main() {
     fetch_x(k0 + K_CHUNK);
     fetch_s(k0 + K_CHUNK);
     uint base = 0u;
-#if A_AHEAD
-    barrier();
-    LOAD_A(a, 0u, base, 0u)
-#endif
     for (uint k = k0; k < k_end; k += K_CHUNK) {
-#if !A_AHEAD
         barrier();
-#endif
         multiply(base, k, x_row, s_first);
         base = STAGE - base;
     }

@@ -137,7 +137,6 @@ def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool, ord
         "CODEBOOK": int(not layout.affine),
         "CODE_ZERO": f"{1024 + layout.offset}.0hf",
         "DECODE_FP16": int(fp16_decode),
-        "A_AHEAD": 0,
         "NIBBLES": int(has_nibbles(layout) and layout.codebook is None),
         "BUFFERS": tile.buffers,
         "SUM_TYPE": "float" if tile.accumulator == "fp32" else "float16_t",
