@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, devices, inspect, journal, prove, study, table, tune
+from warptile.cli import bench, check, devices, inspect, journal, pipelines, prove, study, table, tune
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -24,6 +24,7 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 app.command("tune")(tune.tune)
+app.command("pipelines")(pipelines.pipelines)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
 app.command("prove")(prove.prove)
