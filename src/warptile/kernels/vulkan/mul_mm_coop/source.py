@@ -61,6 +61,11 @@ def features(problem: Problem) -> frozenset[str]:
     return frozenset({"coopmat", "fp16"} | ({"storage16"} if problem.y_dtype == "fp16" else set()))
 
 
+def decodes_nibbles(layout: Layout) -> bool:
+    """Whether weights are a line over codes of four bits, which are decoded where they lie in the octet's word."""
+    return has_nibbles(layout) and layout.codebook is None
+
+
 def sum_vector(tile: MulMmCoopTile) -> int:
     """Neighbours along n that one invocation of the sum takes."""
     return 4 if tile.weights == "registers" else 1
@@ -122,9 +127,11 @@ def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
 
 def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool, order: str) -> str:
     """What the bodies choose by preprocessor: types, the layout's groups and how its codes become weights."""
-    fp16_decode = tile.decode == "fp16"
-    # A code minus its offset is exact in fp16, so the offset leaves m out of the fp16 decode.
-    minimum = layout.has_m and not (fp16_decode and layout.offset)
+    fp16_decode = tile.decode in ("fp16", "subnormal")
+    # A code minus its offset is exact in fp16, so the offset leaves m out of the fp16 decode. Nothing is taken off
+    # subnormal codes: there it stays in m.
+    own_offset = layout.offset if tile.decode == "fp16" else 0
+    minimum = layout.has_m and not own_offset
     groups = layout.groups_per_chunk
     none = "vec2(0.0)" if groups == 2 else "0.0"
     rows_first = order == "rows"
@@ -135,9 +142,10 @@ def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool, ord
         "GROUPS_A_CHUNK": groups,
         "SCALE_M(c)": "(c).m" if minimum else none,
         "CODEBOOK": int(not layout.affine),
-        "CODE_ZERO": f"{1024 + layout.offset}.0hf",
+        "CODE_ZERO": f"{1024 + own_offset}.0hf",
         "DECODE_FP16": int(fp16_decode),
-        "NIBBLES": int(has_nibbles(layout) and layout.codebook is None),
+        "SUBNORMAL": int(tile.decode == "subnormal"),
+        "NIBBLES": int(decodes_nibbles(layout)),
         "BUFFERS": tile.buffers,
         "SUM_TYPE": "float" if tile.accumulator == "fp32" else "float16_t",
         "WIDE_SUMS(x)": _converted("float", tile.accumulator == "fp32"),
