@@ -47,7 +47,7 @@ def launches(
         scalars = (m, n, whole, 0, n, *starts, part, area, *own)
         found.append(Launch(binary, (codes, piece.buffer, parts), scalars, grid))
         blocks = ceil_div(area, source.SUM_THREADS)
-        found.append(Launch(binary.helpers[1], (x, parts, y), (*shared, tile.split_k), (blocks, 1, 1)))
+        found.append(Launch(binary.helpers[1], (x, parts, y), shared, (blocks, 1, 1)))
     return tuple(found)
 
 
