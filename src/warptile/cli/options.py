@@ -19,6 +19,9 @@ State = Annotated[Path | None, typer.Option("--state", help="Folder of journal a
 Cache = Annotated[Path | None, typer.Option("--cache", help="Folder of compiled code; default: the user's own.")]
 Ms = Annotated[str, typer.Option("--m", help="Numbers of tokens, such as 1,128,512.")]
 Budget = Annotated[str, typer.Option("--budget", help="Time to spend, such as 90s, 5m or 1h.")]
+LlamaCpp = Annotated[
+    Path | None, typer.Option("--llama-cpp", metavar="PATH", help="A checkout of llama.cpp, read where it is.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of weights, activations and orders.")]
 
 FIRST_DEVICE = "vulkan:0"
