@@ -35,22 +35,22 @@ def check(path: Path, subgroup: int | None, limits: Limits | None, json: bool) -
 
 def print_check(console: Console, report: HostCheck) -> None:
     """One line a device, then its invalid tuples with the rules they break."""
-    console.print(show.text(report.host, "bold"))
+    console.print(show.line(report.host, "bold"))
     if report.without_shaders:
-        console.print(show.text("no shader sources in this version: what they load and share is not checked", "dim"))
+        console.print(show.line("no shader sources in this version: what they load and share is not checked", "dim"))
     for device in report.devices:
         console.print(_heading(device))
         for invalid in device.invalid:
             for line in _lines(invalid):
                 console.print(line, soft_wrap=True)
         for note in device.notes:
-            console.print(show.text(f"  not understood, left out: {report.host}:{note.line}: {note.what}", "yellow"))
+            console.print(show.line(f"  not understood, left out: {report.host}:{note.line}: {note.what}", "yellow"))
     for note in report.notes:
-        console.print(show.text(f"not understood, left out: vulkan-shaders-gen.cpp:{note.line}: {note.what}", "yellow"))
+        console.print(show.line(f"not understood, left out: vulkan-shaders-gen.cpp:{note.line}: {note.what}", "yellow"))
 
 
 def _heading(check: DeviceCheck) -> Text:
-    line = show.text(f"{check.device.name}, subgroup {check.device.subgroup}: ", "bold")
+    line = show.line(f"{check.device.name}, subgroup {check.device.subgroup}: ", "bold")
     if check.refusal:
         return line.append(f"refused by the host: {check.refusal}", style="red")
     count = f"{check.tuples} tuples of {check.pipelines} pipelines"
@@ -63,6 +63,6 @@ def _lines(invalid: Invalid) -> list[Text]:
     numbers = " ".join(f"{name}={value}" for name, value in invalid.numbers.items())
     rest = len(invalid.used_by) - MOST_NAMED
     used = ", ".join(invalid.used_by[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-    lines = [show.text(f"  {invalid.where}  {invalid.variable or 'a tuple in place'}  {numbers}")]
-    lines += [show.text(f"      broken rule: {rule.text()}", "red") for rule in invalid.broken]
-    return [*lines, show.text(f"      used by {used}", "dim")]
+    lines = [show.line(f"  {invalid.where}  {invalid.variable or 'a tuple in place'}  {numbers}")]
+    lines += [show.line(f"      broken rule: {rule.text()}", "red") for rule in invalid.broken]
+    return [*lines, show.line(f"      used by {used}", "dim")]
