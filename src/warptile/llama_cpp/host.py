@@ -17,7 +17,7 @@ from warptile.llama_cpp.cpp.values import Mapping, Record, Sequence, Symbol, Unk
 
 ENTRY = "ggml_vk_load_shaders"
 CREATE = "ggml_vk_create_pipeline"
-VENDOR_IDS = {"amd": 0x1002, "apple": 0x106B, "intel": 0x8086, "nvidia": 0x10DE, "qualcomm": 0x5143, "arm": 0x13B5}
+VENDOR_IDS = {"amd": 0x1002, "apple": 0x106B, "intel": 0x8086, "nvidia": 0x10DE, "qualcomm": 0x5143, "arm": 0x13B5, "mesa": 0x10005}
 MOST_TYPES = 64
 _MATTERS = re.compile(r".*(?:warptile|wg_denoms|mul_mat_[lms]\b)|tc_\w+$")
 _SIZE = re.compile(r"_([lms])$|_(\d)$")

@@ -78,6 +78,11 @@ def _warp_rules(t: dict[str, int]) -> list[BrokenRule]:
     return broken
 
 
+def tuple_rules(numbers: dict[str, int], pairs: bool) -> list[BrokenRule]:
+    """The rules between a tuple's numbers for a shader without cooperative matrices; pairs: see `thread_rules`."""
+    return _warp_rules(numbers) or thread_rules(numbers, pairs)
+
+
 def thread_rules(t: dict[str, int], pairs: bool) -> list[BrokenRule]:
     """Threads tile the warp. pairs: sums along m are kept two by two (mul_mm)."""
     broken: list[BrokenRule] = []

@@ -161,7 +161,8 @@ class Evaluator:
         if isinstance(node, syntax.SizeOf):
             return operations.size_of(node.type, node.line)
         if isinstance(node, syntax.Function):
-            return Closure(node, scope)
+            own = {c.name: self.value(c.value, scope) for c in node.captures if c.value is not None}
+            return Closure(node, Scope(scope, own) if own else scope)
         return Unknown(f"a {type(node).__name__}", node.line)
 
     def _struct_of(self, name: str) -> tuple[str, ...] | None:

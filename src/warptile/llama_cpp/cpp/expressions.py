@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from warptile.llama_cpp.cpp.syntax import (
     Assign,
     Binary,
     Braces,
     Call,
+    Declarator,
     Function,
     Index,
     Literal,
@@ -274,15 +276,18 @@ class ExpressionParser:
         return of
 
     def _lambda(self) -> Node:
-        line, depth = self.need().line, 0
-        while (token := self.token) is not None:
-            self.position += 1
-            depth += {"[": 1, "]": -1}.get(token.text, 0)
-            if depth == 0:
-                break
+        line, captures = self.take("[").line, list[Declarator]()
+        while not self.is_at("]"):
+            if self.peek(1) == "=" and self.need().kind == "name":
+                name = self.take_name()
+                self.take("=")
+                captures.append(Declarator(name, self.expression()))
+            else:
+                self.position += 1
+        self.take("]")
         if not self.is_at("(") and not self.is_at("{"):
             raise NotUnderstood("a lambda", line)
-        return self.function(line)
+        return replace(self.function(line), captures=tuple(captures))
 
     def function(self, line: int) -> Function:
         """The rest of a lambda after its capture; statements are the subclass's."""

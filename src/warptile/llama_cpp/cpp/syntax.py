@@ -113,20 +113,21 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Function(Node):
-    """A lambda or a function."""
-
-    parameters: tuple[Parameter, ...]
-    body: Node
-
-
-@dataclass(frozen=True)
 class Declarator:
     """One declared name. length: of an array, else None."""
 
     name: str
     value: Node | None
     length: Node | None = None
+
+
+@dataclass(frozen=True)
+class Function(Node):
+    """A lambda or a function; captures: names a lambda gives values of its own (`[name = value]`)."""
+
+    parameters: tuple[Parameter, ...]
+    body: Node
+    captures: tuple[Declarator, ...] = ()
 
 
 @dataclass(frozen=True)
