@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, devices, inspect, journal, prove, study, table, tune
+from warptile.cli import bench, check, devices, export, inspect, journal, prove, study, table, tune
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command("tune")(tune.tune)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
+app.command("export")(export.export)
 app.command("prove")(prove.prove)
 app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)

@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from warptile.cli import show
+from warptile.cli import live, options, show, tune_view
 from warptile.contracts import Limits
 from warptile.llama_cpp import Checkout
 from warptile.llama_cpp.checking import DeviceCheck, HostCheck, Invalid, check_checkout, profiles
 from warptile.llama_cpp.host import HostDevice
+from warptile.llama_cpp.tuning import MS, Wanted, tune_checkout
+from warptile.places import Places
+from warptile.tuning.result import Interrupted
 
 MOST_NAMED = 4
+DEFAULT_M = ",".join(map(str, MS))
+
+
+@dataclass(frozen=True)
+class Tune:
+    """What a `tune --llama-cpp` was asked for."""
+
+    checkout: Path
+    model: str
+    formats: tuple[str, ...]
+    n: int
+    k: int
+    m: str
+
+
+def tune(
+    asked: Tune,
+    device: str,
+    seconds: float,
+    places: Places,
+    seed: int,
+    explore: bool,
+    json: bool,
+    chosen: dict[str, tuple[str, ...]],
+) -> None:
+    """Tune a checkout's pipelines and print as `tune` does."""
+    wanted = Wanted(tuple(name.strip() for name in asked.formats), asked.n, asked.k, asked.model)
+    ms = options.token_counts(asked.m)
+    try:
+        with live.Display(show.err(), show.path(asked.checkout), device, seconds) as display:
+            result = tune_checkout(asked.checkout, device, wanted, ms, seconds, places, display.update, seed, explore)
+    except Interrupted as stop:
+        show.err().print(show.line(str(stop)), soft_wrap=True)
+        raise typer.Exit(130) from None
+    rest = [word for name in ("device", "state", "cache") for word in chosen.get(name, ())]
+    where = ("--llama-cpp", show.path(asked.checkout))
+    hints = [(show.command("export", *where, *rest), "a diff of the tuples that won, with the evidence")]
+    if json:
+        show.print_json({**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]})
+    else:
+        tune_view.print_result(show.out(), result, hints)
 
 
 def check(path: Path, subgroup: int | None, limits: Limits | None, json: bool) -> None:

@@ -62,9 +62,10 @@ def pack(
     """Pack w[n, k]'s file blocks (u8, n * k / block_size * block_bytes bytes in row order).
 
     max_bytes: most bytes a slice may have; rows are cut into slices to fit. arrangement: how words lie, a device's
-    `Limits.arrangement`: "rows" (rows run fastest; see docs/architecture.md), "quads" (`layouts.triton`), or "file" (the
-    file's blocks row by row, padded to whole words). Beyond the result, only a tile of a few megabytes is held. Raises UnusableInput where k is not a multiple of the block, the
-    bytes do not match (n, k), one row alone exceeds max_bytes, or the arrangement is unknown.
+    `Limits.arrangement`: "rows" (rows run fastest; see docs/architecture.md), "quads" (`layouts.triton`), or "file"
+    (the file's blocks row by row, padded to whole words). Beyond the result, only a tile of a few megabytes is held.
+    Raises UnusableInput where k is not a multiple of the block, the bytes do not match (n, k), one row alone exceeds
+    max_bytes, or the arrangement is unknown.
     """
     slices = tuple(pack_slices(format, blocks, n, k, max_bytes, arrangement))
     return PackedWeights(format, n, k, slices, arrangement)

@@ -1,4 +1,4 @@
-"""A llama.cpp checkout of the user's: what its Vulkan back end chooses, what its shaders are built with, what to change.
+"""A llama.cpp checkout of the user's: what its Vulkan back end chooses, what its shaders are built with.
 
 Nothing of llama.cpp is part of this package; every text is read from the checkout where the user has it.
 """

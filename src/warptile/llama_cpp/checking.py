@@ -8,7 +8,7 @@ from typing import Any
 
 from warptile.contracts import BrokenRule, UnusableInput
 from warptile.llama_cpp.checkout import Checkout
-from warptile.llama_cpp.cpp.evaluate import Note
+from warptile.llama_cpp.cpp.scopes import Note
 from warptile.llama_cpp.host import Host, HostDevice, Pipeline
 from warptile.llama_cpp.rules import broken_rules, named
 from warptile.llama_cpp.shader import Shader

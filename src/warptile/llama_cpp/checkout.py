@@ -11,9 +11,10 @@ from pathlib import Path
 
 from warptile.contracts import UnusableInput
 from warptile.gguf.escape import shown
-from warptile.llama_cpp.cpp.evaluate import Closure, Evaluator, Scope
+from warptile.llama_cpp.cpp.evaluate import Evaluator
 from warptile.llama_cpp.cpp.parse import Parser, parse_body
 from warptile.llama_cpp.cpp.preprocess import Preprocessor, integer_defines
+from warptile.llama_cpp.cpp.scopes import Closure, Scope
 from warptile.llama_cpp.cpp.syntax import Declare
 from warptile.llama_cpp.cpp.tokens import Token, without_comments
 from warptile.llama_cpp.cpp.values import NotUnderstood, Value
@@ -83,11 +84,11 @@ class Checkout:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits of the hash of the host code and the shader folder's sources."""
+        """16 hexadecimal digits of the hash of what its matmul shaders are built from."""
         digest = hashlib.sha256()
-        files = [self.host, *sorted(self.host.parent.glob("*.h"))]
-        if self.shaders is not None:
-            files += sorted(p for p in self.shaders.iterdir() if p.suffix in (".comp", ".glsl", ".cpp"))
+        folder = self.shader("mul_mm.comp").parent
+        named = ("mul_mm", "quantize_q8_1", GENERATOR)
+        files = sorted(p for p in folder.iterdir() if p.suffix == ".glsl" or p.name.startswith(named))
         for path in files:
             digest.update(path.name.encode() + b"\0" + read_text(path).encode() + b"\0")
         return digest.hexdigest()[:16]
@@ -105,11 +106,14 @@ def read_text(path: Path) -> str:
 
 
 class Unit:
-    """One source file with the headers beside it: its functions, structures, enumerators and whole-number macros."""
+    """One source file with the headers beside it: its functions, structures, enumerators and whole-number macros.
 
-    def __init__(self, path: Path, headers: tuple[Path, ...] = ()) -> None:
+    text: what stands for the file's own text.
+    """
+
+    def __init__(self, path: Path, headers: tuple[Path, ...] = (), text: str | None = None) -> None:
         self.path = path
-        self._text = without_comments(read_text(path))
+        self._text = without_comments(read_text(path) if text is None else text)
         self._all = [self._text, *(without_comments(read_text(h)) for h in headers if h.is_file())]
         self._lines = self._text.split("\n")
         # Every name that a file-level line introduces: what is not among them need not be searched for.
@@ -117,13 +121,14 @@ class Unit:
         self._introduced = {name for line in heads for name in re.findall(r"\b(\w+)\s*[(=]", line)}
         self._names: dict[str, Value] = {}
         self._structs: dict[str, tuple[str, ...] | None] = {}
-        for text in self._all:
-            self._names |= integer_defines(text)
-            self._names |= _ggml_types(text)
+        for each in self._all:
+            self._names |= integer_defines(each) | _ggml_types(each)
 
     def function_tokens(self, name: str) -> list[Token] | None:
         """Tokens of a function from its parameters on, macros expanded; None where the file defines none."""
-        pattern = re.compile(rf"^[A-Za-z][^\n;={{}}#]*?\b{name}\s*(\((?:[^;{{}}]|\{{\}})*?\)\s*(?:const\s*)?\{{)", re.MULTILINE)
+        pattern = re.compile(
+            rf"^[A-Za-z][^\n;={{}}#]*?\b{name}\s*(\((?:[^;{{}}]|\{{\}})*?\)\s*(?:const\s*)?\{{)", re.MULTILINE
+        )
         match = pattern.search(self._text)
         if match is None:
             return None

@@ -10,14 +10,24 @@ from warptile.contracts import Limits, UnusableInput
 from warptile.gguf import TENSOR_TYPES
 from warptile.gguf.escape import shown
 from warptile.llama_cpp.checkout import Checkout, Unit
-from warptile.llama_cpp.cpp.evaluate import Evaluator, Left, Note, Scope, Thrown
+from warptile.llama_cpp.cpp.evaluate import Evaluator, Native
 from warptile.llama_cpp.cpp.parse import Parser
-from warptile.llama_cpp.cpp.syntax import Node, names_in
+from warptile.llama_cpp.cpp.scopes import Left, Note, Scope, Thrown
+from warptile.llama_cpp.cpp.syntax import For, Node, names_in, walk
 from warptile.llama_cpp.cpp.values import Mapping, Record, Sequence, Symbol, Unknown, Value
 
 ENTRY = "ggml_vk_load_shaders"
 CREATE = "ggml_vk_create_pipeline"
-VENDOR_IDS = {"amd": 0x1002, "apple": 0x106B, "intel": 0x8086, "nvidia": 0x10DE, "qualcomm": 0x5143, "arm": 0x13B5, "mesa": 0x10005}
+SHARED_CHECK = "ggml_vk_matmul_shmem_support"
+VENDOR_IDS = {
+    "amd": 0x1002,
+    "apple": 0x106B,
+    "intel": 0x8086,
+    "nvidia": 0x10DE,
+    "qualcomm": 0x5143,
+    "arm": 0x13B5,
+    "mesa": 0x10005,
+}
 MOST_TYPES = 64
 _MATTERS = re.compile(r".*(?:warptile|wg_denoms|mul_mat_[lms]\b)|tc_\w+$")
 _SIZE = re.compile(r"_([lms])$|_(\d)$")
@@ -108,7 +118,7 @@ class Pipeline:
 
     @property
     def size(self) -> str:
-        """"l", "m" or "s" where the variable's name says so, else ""."""
+        """ "l", "m" or "s" where the variable's name says so, else ""."""
         match = re.match(r"([lms])_|.*_([lms])$", self.variable)
         return (match[1] or match[2]) if match else ""
 
@@ -130,23 +140,33 @@ class HostChoice:
 
 
 class Host:
-    """The host code of a checkout."""
+    """The host code of a checkout; text: what stands for its file's own."""
 
-    def __init__(self, checkout: Checkout) -> None:
+    def __init__(self, checkout: Checkout, text: str | None = None) -> None:
         self.checkout = checkout
         include = (checkout.root / "ggml/include/ggml.h", checkout.root / "include/ggml.h", checkout.root / "ggml.h")
-        self.unit = Unit(checkout.host, (*sorted(checkout.host.parent.glob("ggml-vulkan*.h")), *include))
+        self.unit = Unit(checkout.host, (*sorted(checkout.host.parent.glob("ggml-vulkan*.h")), *include), text)
         tokens = self.unit.function_tokens(ENTRY)
         if not tokens:
             raise UnusableInput(f"{shown(checkout.host)}: defines no {ENTRY}: this version is not understood")
         parser = Parser(tokens)
         self._parameters = parser.parameters()
         parser.take("{")
-        last = max((token.line for token in tokens if "warptile" in token.text), default=0)
+        self._last = last = max((token.line for token in tokens if "warptile" in token.text), default=0)
         self._statements: list[Node] = []
         while not parser.is_at("}") and parser.need().line <= last:
             self._statements.append(parser.statement())
         self._sizes = _sizes_loops(self.unit)
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """First and last line of the statements that choose pipelines."""
+        return self._statements[0].line, self._last
+
+    def shared_check_line(self) -> int | None:
+        """The line of the loop that turns pipelines off whose tuples do not fit; None where there is none."""
+        loops = [n for s in self._statements for n in walk(s) if isinstance(n, For) and SHARED_CHECK in names_in(n)]
+        return min((loop.line for loop in loops), default=None)
 
     def choose(self, device: HostDevice) -> HostChoice:
         """The pipelines of a device."""
@@ -161,7 +181,7 @@ class Host:
         def matters(names: set[str]) -> bool:
             return any(_MATTERS.match(name) for name in names)
 
-        natives = {CREATE: create, "ggml_type_size": _type_size}
+        natives: dict[str, Native] = {CREATE: create, "ggml_type_size": _type_size}
         evaluator = Evaluator(natives, unit.resolve, unit.struct_of, matters)
         record = _device_record(device, unit)
         for name, on in _sizes_in_use(unit, self._sizes, evaluator, record).items():
@@ -238,6 +258,7 @@ def _device_record(device: HostDevice, unit: Unit) -> Record:
     matrices = device.coopmat is not None
     controlled = least != most
     limits = Record({"maxComputeSharedMemorySize": device.shared_bytes})
+    properties = {"limits": limits, "vendorID": VENDOR_IDS.get(device.vendor, 0), "deviceName": device.name}
     members: dict[str, Value] = {
         "vendor_id": VENDOR_IDS.get(device.vendor, 0),
         "architecture": Symbol(device.architecture),
@@ -248,7 +269,7 @@ def _device_record(device: HostDevice, unit: Unit) -> Record:
         "subgroup_size_control": controlled,
         "subgroup_require_full_support": controlled,
         "subgroup_ballot": True,
-        "properties": Record({"limits": limits, "vendorID": VENDOR_IDS.get(device.vendor, 0)}),
+        "properties": Record(properties),
         "fp16": device.fp16,
         "integer_dot_product": device.int_dot,
         "coopmat_support": matrices,
@@ -267,7 +288,7 @@ def _device_record(device: HostDevice, unit: Unit) -> Record:
 
 
 def _sizes_in_use(unit: Unit, loops: list[Node], evaluator: Evaluator, device: Record) -> dict[str, Value]:
-    """Which of the small, medium and large pipelines a vendor uses: `mul_mat_l` and its like, by the host's own loop."""
+    """The small, medium and large pipelines a vendor uses (`mul_mat_l` and its like), by the host's own loop."""
     count = unit.resolve("GGML_TYPE_COUNT")
     types = count if isinstance(count, int) else MOST_TYPES
     named = r"\bmul_mat_(?:id_)?[lms](?:_int)?\b"

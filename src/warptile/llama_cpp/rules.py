@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from warptile.contracts import BrokenRule
 from warptile.llama_cpp.host import HostDevice, Pipeline
 from warptile.llama_cpp.shader import Reading, Shader
@@ -16,7 +18,9 @@ def named(constants: tuple[int, ...], shader: Shader | None) -> dict[str, int]:
     if shader is not None:
         names = shader.names()
         return {names[i]: value for i, value in enumerate(constants) if i in names}
-    order = NAMES if len(constants) >= len(NAMES) else NAMES_BEFORE_TK if len(constants) == 10 else NAMES[: len(constants)]
+    order = (
+        NAMES if len(constants) >= len(NAMES) else NAMES_BEFORE_TK if len(constants) == 10 else NAMES[: len(constants)]
+    )
     return dict(zip(order, constants, strict=False))
 
 
@@ -37,13 +41,19 @@ def broken_rules(pipeline: Pipeline, device: HostDevice, shader: Shader | None) 
         broken += _shared_rules(reading, device)
     block = numbers.get("BLOCK_SIZE", 0)
     if block > device.max_workgroup:
-        broken.append(BrokenRule("BLOCK_SIZE <= the device's largest workgroup", f"{block} > {device.max_workgroup}", True))
+        broken.append(
+            BrokenRule("BLOCK_SIZE <= the device's largest workgroup", f"{block} > {device.max_workgroup}", True)
+        )
     return broken
 
 
 def _divisor_rules(pipeline: Pipeline, numbers: dict[str, int]) -> list[BrokenRule]:
     """The dispatch divides by the tile's own sides."""
-    pairs = [(name, numbers[name], given) for name, given in zip(("BM", "BN"), pipeline.denoms, strict=False) if name in numbers]
+    pairs = [
+        (name, numbers[name], given)
+        for name, given in zip(("BM", "BN"), pipeline.denoms, strict=False)
+        if name in numbers
+    ]
     return [
         BrokenRule(f"wg_denoms[{index}] = {name}", f"wg_denoms[{index}] {given}, {name} {value}")
         for index, (name, value, given) in enumerate(pairs)
@@ -115,7 +125,9 @@ def _matrix_rules(
         broken.append(BrokenRule("TK divides BK", f"BK {depth}, TK {step}"))
     subgroup = pipeline.subgroup or device.subgroup
     if t["WARP"] != subgroup:
-        broken.append(BrokenRule("WARP = the subgroup the pipeline runs with", f"WARP {t['WARP']}, subgroup {subgroup}"))
+        broken.append(
+            BrokenRule("WARP = the subgroup the pipeline runs with", f"WARP {t['WARP']}, subgroup {subgroup}")
+        )
     return broken
 
 
@@ -132,6 +144,18 @@ def load_rules(shader: Shader, reading: Reading) -> list[BrokenRule]:
         elif tile % rows and not shader.guards_rows(side):
             broken.append(BrokenRule(f"{name} divide {edge}", f"loadstride_{side} {rows}, {edge} {tile}"))
     return broken
+
+
+def loads_a_thread(shader: Shader, constants: tuple[int, ...]) -> list[tuple[str, Fraction]]:
+    """(operand, rows one thread loads at once) where the loop does not ask of each row whether it is in the tile."""
+    reading = shader.at(constants)
+    block = reading.number("BLOCK_SIZE")
+    found: list[tuple[str, Fraction]] = []
+    for side in "ab":
+        rows = reading.number(f"loadstride_{side}")
+        if rows is not None and block and not shader.guards_rows(side):
+            found.append((side, Fraction(rows, block)))
+    return found
 
 
 def _shared_rules(reading: Reading, device: HostDevice) -> list[BrokenRule]:

@@ -1,4 +1,4 @@
-"""A shader variant read: its specialization constants, what it keeps in shared memory, what `main` derives from both."""
+"""A shader variant read: its specialization constants, its shared memory, what `main` derives from both."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from warptile.llama_cpp.checkout import Checkout, read_text
-from warptile.llama_cpp.cpp.evaluate import Closure, Evaluator, Scope
+from warptile.llama_cpp.cpp.evaluate import Evaluator
 from warptile.llama_cpp.cpp.parse import Parser, parse_expression
 from warptile.llama_cpp.cpp.preprocess import Preprocessor
+from warptile.llama_cpp.cpp.scopes import Closure, Scope
 from warptile.llama_cpp.cpp.syntax import Declare, Function, Node
 from warptile.llama_cpp.cpp.tokens import Token
 from warptile.llama_cpp.cpp.values import NotUnderstood, Record, Value
@@ -149,7 +150,13 @@ class Shader:
         depth, t = 0, self.tokens
         for i, token in enumerate(t):
             depth += {"{": 1, "}": -1}.get(token.text, 0)
-            if depth == 0 and token.text == "const" and i + 3 < len(t) and t[i + 3].text == "=" and t[i - 1].text in (";", "}"):
+            if (
+                depth == 0
+                and token.text == "const"
+                and i + 3 < len(t)
+                and t[i + 3].text == "="
+                and t[i - 1].text in (";", "}")
+            ):
                 try:
                     found.append((t[i + 2].text, parse_expression(_until(t, i + 4, ";"))))
                 except NotUnderstood:

@@ -8,7 +8,8 @@ from functools import cached_property
 from warptile.contracts import UnusableInput
 from warptile.gguf.escape import shown
 from warptile.llama_cpp.checkout import GENERATOR, Checkout, Unit
-from warptile.llama_cpp.cpp.evaluate import Closure, Evaluator, Left, Note, Thrown
+from warptile.llama_cpp.cpp.evaluate import Evaluator, Native
+from warptile.llama_cpp.cpp.scopes import Closure, Left, Note, Thrown
 from warptile.llama_cpp.cpp.values import Mapping, Sequence, Unknown, Value
 
 ENTRY = "process_shaders"
@@ -17,7 +18,7 @@ COMPILE = "string_to_spv"
 
 @dataclass(frozen=True)
 class Variant:
-    """A compiled shader. name: as the host's arrays call it; source: the .comp file; defines: macros it is built with."""
+    """A compiled shader. name: as the host's arrays call it; source: the .comp file; defines: the build's macros."""
 
     name: str
     source: str
@@ -99,7 +100,7 @@ class Variants:
         def at_once(arguments: list[Value], line: int) -> Value:
             return evaluator.call(arguments[-1], []) if isinstance(arguments[-1], Closure) else Unknown("a task", line)
 
-        natives = {
+        natives: dict[str, Native] = {
             COMPILE: compiled,
             "async": at_once,
             "string_starts_with": _starts_with,

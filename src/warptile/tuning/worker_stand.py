@@ -88,7 +88,18 @@ class WorkerStand:
     ) -> Race:
         """See `Stand`."""
         weights = self._weights(problem, seed)
-        arguments = (problem, incumbent, [challenger], dict(proved), weights, seconds, seed, fresh, rounds, self._resolve)
+        arguments = (
+            problem,
+            incumbent,
+            [challenger],
+            dict(proved),
+            weights,
+            seconds,
+            seed,
+            fresh,
+            rounds,
+            self._resolve,
+        )
         return self._run(race_job, *arguments, deadline=deadline)[0]
 
     def race_all(

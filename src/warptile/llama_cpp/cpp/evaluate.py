@@ -5,60 +5,14 @@ unknown from then on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from warptile.llama_cpp.cpp import operations, syntax
+from warptile.llama_cpp.cpp.scopes import Closure, Left, Note, Scope, Thrown, records
 from warptile.llama_cpp.cpp.values import Mapping, NotUnderstood, Record, Sequence, Symbol, Unknown, Value, truth
 
 MOST_ROUNDS = 10_000
 Native = Callable[[list[Value], int], Value]
 CONSTANTS = {"UINT32_MAX": 0xFFFFFFFF, "INT32_MAX": 0x7FFFFFFF}
-
-
-class Left(Exception):
-    """A `return`, `break` or `continue` on its way."""
-
-    def __init__(self, how: str, value: Value) -> None:
-        self.how, self.value = how, value
-
-
-class Thrown(Exception):
-    """A `throw` was reached; `str` is its text."""
-
-    def __init__(self, text: str, line: int) -> None:
-        super().__init__(text)
-        self.line = line
-
-
-@dataclass
-class Scope:
-    """Names of a block, and the scope around it."""
-
-    outer: Scope | None = None
-    names: dict[str, Value] = field(default_factory=dict)
-
-    def holder(self, name: str) -> Scope | None:
-        """The innermost scope that has a name."""
-        scope: Scope | None = self
-        while scope is not None and name not in scope.names:
-            scope = scope.outer
-        return scope
-
-
-@dataclass(frozen=True)
-class Closure:
-    """A function and the scope it was made in."""
-
-    function: syntax.Function
-    scope: Scope
-
-
-@dataclass(frozen=True)
-class Note:
-    """Something not understood: what and on which line."""
-
-    line: int
-    what: str
 
 
 class Evaluator:
@@ -259,7 +213,7 @@ class Evaluator:
                 holder.names[name] = unknown
             elif holder is None and isinstance(node, syntax.Opaque) and self._global(name) is None:
                 scope.names[name] = unknown
-            for record in _records(scope):
+            for record in records(scope):
                 if name in record.members:
                     record.members[name] = unknown
 
@@ -393,13 +347,3 @@ class Evaluator:
             of.items[operations.key(index)] = value
         elif not isinstance(of, Unknown):
             raise NotUnderstood("the target of an assignment", target.line)
-
-
-def _records(scope: Scope) -> list[Record]:
-    """Structures that names of a scope and of those around it hold."""
-    found: list[Record] = []
-    inner: Scope | None = scope
-    while inner is not None:
-        found += [value for value in inner.names.values() if isinstance(value, Record)]
-        inner = inner.outer
-    return found

@@ -31,7 +31,9 @@ _LEVELS = (
     ("*", "/", "%"),
 )  # fmt: skip
 _ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="})
-_QUALIFIERS = frozenset({"const", "static", "constexpr", "volatile", "inline", "struct", "enum", "typename", "thread_local"})
+_QUALIFIERS = frozenset(
+    {"const", "static", "constexpr", "volatile", "inline", "struct", "enum", "typename", "thread_local"}
+)
 _NUMERIC = frozenset({"unsigned", "signed", "long", "short", "int", "char", "float", "double", "bool"})
 _CASTABLE = re.compile(r"(?:.*_t|unsigned|signed|long|short|int|char|float|double|bool|ggml_type|void)$")
 _IN_TEMPLATES = frozenset({"::", ",", "*", "&", "<", ">", "[", "]"})

@@ -75,7 +75,7 @@ def typed(value: Value, type_text: str, struct_of: Callable[[str], tuple[str, ..
     elif name in ("map", "unordered_map"):
         pairs = [item.items for item in value.items if isinstance(item, Sequence) and len(item.items) == 2]
         if len(pairs) == len(value.items):
-            return Mapping(dict((key(k), v) for k, v in pairs))
+            return Mapping({key(k): v for k, v in pairs})
     elif (members := struct_of(name)) is not None:
         return Record(dict(zip(members, value.items, strict=False)), members, lambda member, line: 0)
     return value

@@ -97,9 +97,7 @@ class Preprocessor:
                     done.append(token)
                     continue
                 body = self._substituted(macro, arguments)
-            left += [
-                Token(t.kind, t.text, token.line, t.hidden | hidden) for t in reversed(_pasted(body))
-            ]
+            left += [Token(t.kind, t.text, token.line, t.hidden | hidden) for t in reversed(_pasted(body))]
         return done
 
     def _substituted(self, macro: Macro, arguments: list[list[Token]]) -> list[Token]:

@@ -24,7 +24,10 @@ _TYPE_CONSTANT = 12
 
 @dataclass(frozen=True)
 class Choice:
-    """The pipeline a matmul takes. size: "s", "m" or "l"; plain: for any k; aligned: for k a multiple of its `align`."""
+    """The pipeline a matmul takes.
+
+    size: "s", "m" or "l"; plain: for any k; aligned: for k a multiple of its `align`.
+    """
 
     size: str
     plain: Pipeline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 from warptile.contracts import (
@@ -28,11 +29,11 @@ from warptile.kernels.vulkan.llama_cpp import pricing, quantizer
 from warptile.kernels.vulkan.llama_cpp import space as tiles
 from warptile.kernels.vulkan.llama_cpp.choice import Choice
 from warptile.kernels.vulkan.llama_cpp.source import OWN_WORDS, push_words, translation_unit, written_push_words
-from warptile.kernels.vulkan.llama_cpp.tile import SHADERS, LlamaCppTile
+from warptile.kernels.vulkan.llama_cpp.tile import SHADERS, LlamaCppTile, tile_of
 from warptile.kernels.vulkan.warp_tile import warp_device_rules, warp_problem_rules
 from warptile.llama_cpp.checkout import Checkout
 from warptile.llama_cpp.host import Host, Pipeline
-from warptile.llama_cpp.rules import NAMES, load_rules, tuple_rules
+from warptile.llama_cpp.rules import NAMES, loads_a_thread, tuple_rules
 from warptile.llama_cpp.shader import Shader
 from warptile.llama_cpp.variants import Variants
 
@@ -42,6 +43,9 @@ STEP = 32
 MMQ_STEP = 128
 FP16_SUMS_BELOW = 2048
 """Sums of this many products or more, in fp16, have no error bound."""
+
+MOST_SUMS = 128
+"""Of a thread: what llama.cpp's own tuples reach; compilers unroll them all."""
 
 ROUNDINGS_A_CHUNK = 4
 BINDINGS = 3
@@ -64,6 +68,7 @@ class LlamaCpp:
         self._chosen: dict[Limits, tuple[Pipeline, ...]] = {}
         self._choices: dict[tuple[Limits, str, str], dict[str, Choice]] = {}
         self._shaders: dict[str, Shader] = {}
+        self._loads: dict[tuple[Limits, str], frozenset[tuple[str, Fraction]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return of_checkout, (self.checkout,)
@@ -96,6 +101,15 @@ class LlamaCpp:
         found = self.choices(problem.format, limits, shader)
         return found[choosing.size_for(problem, found)].for_problem(problem) if found else None
 
+    def names(self, pipeline: Pipeline) -> dict[int, str]:
+        """Names of a pipeline's specialization constants by id."""
+        return self._shader(pipeline).names()
+
+    def sharing(self, pipeline: Pipeline, limits: Limits) -> tuple[Pipeline, ...]:
+        """The host's pipelines on a device that take their tuple from the same variable."""
+        self.choices("", limits, "mul_mm")
+        return tuple(p for p in self._chosen[limits] if p.variable == pipeline.variable)
+
     def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
         shader = self.shader_for(problem.format, limits)
         pipeline = self.pipeline(shader, problem, limits)
@@ -110,7 +124,9 @@ class LlamaCpp:
             return None
         numbers = self._numbers(pipeline)
         # A number the shader is not given (BK of mul_mmq, TK of old versions) is what its text has.
-        return LlamaCppTile(*(numbers.get(n, {"BK": STEP}.get(n, 1)) for n in NAMES), shader, *self._build(pipeline))
+        values = [numbers.get(name, STEP if name == "BK" else 1) for name in NAMES]
+        operands, sums = self._build(pipeline)
+        return tile_of(values, shader, operands, sums)
 
     def broken_rules(self, tile: Tile, problem: Problem, limits: Limits) -> list[BrokenRule]:
         own = _own(tile)
@@ -123,6 +139,8 @@ class LlamaCpp:
         broken = tuple_rules(dict(zip(NAMES, own.numbers, strict=True)), pairs=own.shader == "mul_mm")
         if own.tile_k != STEP:
             broken.append(BrokenRule(f"BK is {STEP} with block-quantized weights", f"BK {own.tile_k}"))
+        if own.subgroup > 0 and own.accumulators > MOST_SUMS:
+            broken.append(BrokenRule(f"at most {MOST_SUMS} sums a thread", f"{own.accumulators}"))
         build = self._build(pipeline)
         if (own.operands, own.sums) != build:
             text = "operands and sums are those of the host's build on this device"
@@ -137,7 +155,7 @@ class LlamaCpp:
             return broken
         shader = self._shader(pipeline)
         reading = shader.at(self._constants(shader, own, pipeline))
-        broken += load_rules(shader, reading)
+        broken += self._load_rules(own, pipeline, limits)
         if reading.shared_bytes is None:
             return [*broken, BrokenRule("the shader's shared memory is understood", pipeline.shader)]
         # WARP need be no subgroup's size: without cooperative matrices these shaders only count with it.
@@ -201,7 +219,7 @@ class LlamaCpp:
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
         """mul_mm: both operands rounded to the build's type, summed over k in order.
 
-        mul_mmq: whole-number products of a chunk summed exactly, scaled (`ROUNDINGS_A_CHUNK`), added in order; scales of
+        mul_mmq: whole-number products of a chunk summed exactly, scaled, added in order; scales of
         weights and activations, and the activations' sum that takes a minimum off, are rounded to fp16.
         """
         own = _own(tile)
@@ -209,6 +227,24 @@ class LlamaCpp:
             return Arithmetic(own.operands, own.operands, own.sums, problem.k)
         chunks = problem.k // quantizer.BLOCK
         return Arithmetic("fp16 scales twice", "q8_1 fp16", "int32", chunks + ROUNDINGS_A_CHUNK)
+
+    def _load_rules(self, own: LlamaCppTile, pipeline: Pipeline, limits: Limits) -> list[BrokenRule]:
+        """Rules of loading of every shader that shares the tuple's variable: formats differ in what a thread loads."""
+        key = (limits, pipeline.variable)
+        if key not in self._loads:
+            self._loads[key] = frozenset(
+                load
+                for other in {p.shader: p for p in self._chosen[limits] if p.variable == pipeline.variable}.values()
+                for load in loads_a_thread(self._shader(other), other.constants)
+            )
+        edges = {"a": ("BM", own.tile_n), "b": ("BN", own.tile_m)}
+        broken: dict[str, BrokenRule] = {}
+        for side, share in sorted(self._loads[key]):
+            rows, (edge, size) = share * own.block_size, edges[side]
+            rule = f"rows of {side} that the block loads at once divide {edge}, for every format of the tuple"
+            if rows < 1 or size % rows:
+                broken.setdefault(rule, BrokenRule(rule, f"{rows}, {edge} {size}"))
+        return list(broken.values())
 
     def _needed(self, own: LlamaCppTile, problem: Problem, limits: Limits) -> Pipeline:
         pipeline = self.pipeline(own.shader, problem, limits)
@@ -233,7 +269,7 @@ class LlamaCpp:
         return self._shaders[name]
 
     def _numbers(self, pipeline: Pipeline) -> dict[str, int]:
-        names = self._shader(pipeline).names()
+        names = self.names(pipeline)
         return {names[i]: value for i, value in enumerate(pipeline.constants) if i in names}
 
     def _build(self, pipeline: Pipeline) -> tuple[str, str]:

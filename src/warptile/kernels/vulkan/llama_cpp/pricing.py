@@ -15,10 +15,11 @@ from warptile.kernels.vulkan.mul_mmq.tile import MulMmqTile
 
 def price(tile: LlamaCppTile, problem: Problem, limits: Limits, shared_bytes: int) -> Price:
     """Price of a valid tile. shared_bytes: as the shader declares them."""
+    numbers = ",".join(map(str, tile.numbers))
     if tile.shader == "mul_mmq":
-        found = mul_mmq_price.price(MulMmqTile(*tile.numbers), problem, limits)
+        found = mul_mmq_price.price(MulMmqTile.parse(numbers), problem, limits)
     else:
         fmt = formats.by_name(problem.format)
-        own = MulMmTile(*tile.numbers, tile.operands)
+        own = MulMmTile.parse(f"{numbers},shared={tile.operands}")
         found = mul_mm_price.price(own, problem, limits, 8 * fmt.block_bytes / fmt.block_size)
     return dataclasses.replace(found, shared_bytes=shared_bytes)

@@ -1,8 +1,8 @@
 """A shader of the checkout as one translation unit that glslang takes and that says on the device that it ran.
 
-Changes, all in memory: includes are put in place; the variant's macros come first; `main` stores the build's id; two words
-(the runtime's slot, the slice's first row) precede the push constants; writes to the result start at that row; and the
-extension for packed dot products, which glslang 13 does not know, is replaced by the same instruction through
+Changes, all in memory: includes are put in place; the variant's macros come first; `main` stores the build's id; two
+words (the runtime's slot, the slice's first row) precede the push constants; writes to the result start at that row;
+the extension for packed dot products, which glslang 13 does not know, is replaced by the same instruction through
 GL_EXT_spirv_intrinsics.
 """
 
@@ -52,7 +52,8 @@ def translation_unit(shader: Shader, bindings: int, result: bool = True) -> str:
     body, pushed = _PUSH.subn(lambda match: match[1] + words, body)
     own = (
         f"layout(constant_id = {BUILD_ID_CONSTANT}) const uint WARPTILE_BUILD = 0u;\n"
-        f"layout(std430, set = 0, binding = {bindings}) writeonly buffer WarptileExecuted {{ uint warptile_executed[]; }};\n"
+        f"layout(std430, set = 0, binding = {bindings}) writeonly buffer WarptileExecuted "
+        "{ uint warptile_executed[]; };\n"
     )
     mark = (
         "\n    if (gl_WorkGroupID == uvec3(0) && gl_LocalInvocationIndex == 0u)"
