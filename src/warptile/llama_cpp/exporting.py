@@ -6,8 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 
+from warptile import __version__
 from warptile.contracts import Identity, Limits, Problem, UnusableInput, Verdict
 from warptile.gguf.escape import shown
 from warptile.journal import Entry, from_json
@@ -166,7 +166,7 @@ def _text(
         "",
         f"Device: {identity.device}",
         f"Driver: {identity.driver}",
-        f"Compiler: {identity.compiler}, SPIR-V not optimized; warptile {version('warptile')}",
+        f"Compiler: {identity.compiler}, SPIR-V not optimized; warptile {__version__}",
     ]
     if limits.has("coopmat"):
         lines.append("Cooperative matrices were off (GGML_VK_DISABLE_COOPMAT=1 GGML_VK_DISABLE_COOPMAT2=1).")

@@ -45,20 +45,26 @@ def without_comments(text: str) -> str:
 
 def tokenize(text: str, line: int = 1) -> list[Token]:
     """Tokens of text without comments; a character that begins none is a mark of its own."""
-    found: list[Token] = []
-    position = 0
+    return [Token(kind, part, line + below) for kind, part, below in _pieces(text)]
+
+
+@lru_cache(maxsize=1 << 15)
+def _pieces(text: str) -> tuple[tuple[str, str, int], ...]:
+    """(kind, text, lines below the first) of each token: variants of a shader share most of their lines."""
+    found: list[tuple[str, str, int]] = []
+    position = below = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            found.append(Token("mark", text[position], line))
+            found.append(("mark", text[position], below))
             position += 1
             continue
         kind = match.lastgroup or "mark"
         if kind != "space":
-            found.append(Token(kind, match[0], line))
-        line += match[0].count("\n")
+            found.append((kind, match[0], below))
+        below += match[0].count("\n")
         position = match.end()
-    return found
+    return tuple(found)
 
 
 def number(text: str) -> int | float:

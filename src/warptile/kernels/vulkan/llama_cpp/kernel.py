@@ -41,6 +41,8 @@ STEP = 32
 """Elements along k a step of mul_mm takes with block-quantized weights."""
 
 MMQ_STEP = 128
+"""Elements along k a step of mul_mmq takes."""
+
 FP16_SUMS_BELOW = 2048
 """Sums of this many products or more, in fp16, have no error bound."""
 
@@ -148,6 +150,9 @@ class LlamaCpp:
         broken += warp_problem_rules(own, problem, limits)
         if own.sums == "fp16" and problem.k >= FP16_SUMS_BELOW:
             broken.append(BrokenRule(f"sums in fp16 have an error bound below k = {FP16_SUMS_BELOW}", f"k {problem.k}"))
+        if own.shader == "mul_mmq" and problem.k < MMQ_STEP:
+            text = f"k >= {MMQ_STEP}: with less, mul_mmq multiplies shared memory that it never wrote"
+            broken.append(BrokenRule(text, f"k {problem.k}"))
         if limits.kind == "gpu" and not limits.has("robust"):
             text = "the device checks bounds a pipeline at a time (VK_EXT_pipeline_robustness), as the shader needs"
             broken.append(BrokenRule(text, f"{limits.name} does not", well_formed=True))
