@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from support.llama_cpp_sources import Unreachable, sources
+
 from warptile.llama_cpp import Checkout
 
 

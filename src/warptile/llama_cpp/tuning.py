@@ -18,6 +18,7 @@ from warptile.llama_cpp.checkout import Checkout
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
 from warptile.tables import Point, Table, Validity
+from warptile.tables.points import CHECKOUT
 from warptile.tune import tune_on
 from warptile.tuning.budget import Budget
 from warptile.tuning.notes import Notes, now
@@ -36,7 +37,7 @@ JOINT_SECONDS = 20.0
 
 def layout_name(checkout: Checkout) -> str:
     """What a table keeps winners of a checkout's shaders under."""
-    return f"llama.cpp {checkout.fingerprint}"
+    return f"{CHECKOUT}{checkout.fingerprint}"
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    five roundings). The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 +
    gamma_2) / 254 + gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
 2a. llama.cpp's int8 kernel keeps scales of activations as fp16 ("q8_1 fp16"): s moves by at most 2 u16 s and one
-    subnormal spacing, so s code, of magnitude at most a, by 2 u16 a (1 + gamma_2) + 127 * 2^-24. A minimum is multiplied
-    by the sum of its block's activations, kept as fp16 too: its move counts as a second one of the weight's terms
-    ("fp16 scales twice").
+    subnormal spacing, so s code, of magnitude at most a, by 2 u16 a (1 + gamma_2) + 127 * 2^-24. A minimum is
+    multiplied by the sum of its block's activations, kept as fp16 too: its move counts as a second one of the weight's
+    terms ("fp16 scales twice").
 2b. A weight decoded in fp16 ("fp16 decode"): scale and minimum are rounded to fp16, each by 2 u16 of itself and one
     subnormal spacing, the code minus its offset (at most 255) is exact, and one fused multiply-add rounds the result:
     e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24.
