@@ -14,6 +14,7 @@ from warptile.cli import (
     check,
     confirm,
     devices,
+    export,
     inspect,
     journal,
     pipelines,
@@ -40,6 +41,7 @@ app.command("tune")(tune.tune)
 app.command("pipelines")(pipelines.pipelines)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
+app.command("export")(export.export)
 app.command("prove")(prove.prove)
 app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)
