@@ -172,7 +172,7 @@ class TritonRuntime:
 
         rows_of = checked_rows(format, blocks, len(blocks), k)
         most = self._limits.max_buffer_bytes
-        step = rows_per_slice(format.layout, n, k, most, "quads")
+        step = rows_per_slice(format, n, k, most, "quads")
         slices = []
         try:
             source = memory.to_tensor(rows_of).view(rows_of.shape).to(self._backend.device)
