@@ -22,6 +22,7 @@ FRAGMENT_SHARE = 128
 THREADS_A_ROW = 8
 NARROW_ELEMENTS = 64
 WAVE32_CODES = 208
+WAVE64_CODES = 160
 STEP = 128
 MMA_FRAGMENTS = 4096
 """Elements of x, columns of a warp by k of a step, that NVIDIA's warps hold beside the weights'."""
@@ -75,7 +76,9 @@ def codes_spill(limits: Limits, tile_n: int, step: int, warps: int, stages: int,
     flight included."""
     threads = warps * limits.subgroup
     if limits.subgroup > 32:
-        return threads * max(2, stages) > 2 * THREADS_A_ROW * tile_n
+        narrow = threads * max(2, stages) > 2 * THREADS_A_ROW * tile_n
+        # Eight waves of 64 share a unit's registers: half as many a thread.
+        return narrow or (warps >= 8 and registers > WAVE64_CODES)
     if threads > THREADS_A_ROW * tile_n or (stages > 2 and 2 * threads > THREADS_A_ROW * tile_n):
         return True
     return registers > WAVE32_CODES or tile_n * step > threads * NARROW_ELEMENTS
