@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import typer
 
 from warptile.cli import bench, check, devices, inspect, journal, prove, study, table, tune
+from warptile.cli.fleet import with_address
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -46,7 +47,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(given or ["--help"], prog_name="warptile", standalone_mode=False)
+        code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False)
     except KeyboardInterrupt:
         return _stopped()
     except BrokenPipeError:

@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from warptile.cli import live, options, show, tune_view
+from warptile.contracts import UnusableInput
+from warptile.fleet.schedule import CHECKS
+from warptile.places import Places
 from warptile.tune import tune as run_tune
 from warptile.tuning.result import Hint, Interrupted
 
 
 def tune(
-    source: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")
+    sources: Annotated[
+        list[str], typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")
     ],
     device: options.Device = options.FIRST_DEVICE,
     m: options.Ms = options.DEFAULT_M,
@@ -24,6 +27,15 @@ def tune(
     ] = False,
     dtype: options.Dtype = None,
     seed: options.Seed = 0,
+    fleet: Annotated[
+        str,
+        typer.Option(
+            "--fleet",
+            metavar="[ADDRESS]",
+            help="Tune on every device of a Ray cluster (HOST:PORT or auto); without ADDRESS, on this machine's.",
+        ),
+    ] = "",
+    checks: Annotated[int, typer.Option("--checks", min=0, help="With --fleet: cards that check a winner.")] = CHECKS,
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
@@ -32,6 +44,12 @@ def tune(
     """Find, prove, race and keep the fastest tile for every matmul of a model."""
     ms, time = options.token_counts(m), options.seconds(budget)
     kept = options.places(state, cache, locks)
+    if fleet:
+        _fleet(sources, fleet, ms, time, kept, dtype, device, checks, json)
+        return
+    if len(sources) > 1:
+        raise UnusableInput("several models are tuned with --fleet; without it, one at a time")
+    source = sources[0]
     try:
         with live.Display(show.err(), source, device, time) as display:
             result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype)
@@ -44,6 +62,35 @@ def tune(
         show.print_json({**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]})
     else:
         tune_view.print_result(show.out(), result, hints)
+
+
+def _fleet(
+    sources: list[str],
+    address: str,
+    ms: tuple[int, ...],
+    time: float,
+    kept: Places,
+    dtype: str | None,
+    device: str,
+    checks: int,
+    json: bool,
+) -> None:
+    from warptile.cli import fleet as view
+    from warptile.fleet.fleet import tune_fleet
+
+    only = "" if device == options.FIRST_DEVICE else device
+    try:
+        with view.FleetDisplay(show.err(), address) as display:
+            result = tune_fleet(sources, address, ms, time, kept, display.update, dtype, only, checks)
+    except KeyboardInterrupt:
+        show.err().print(show.line("stopped: what is done is in the journal; the same command resumes from there"))
+        raise typer.Exit(130) from None
+    if json:
+        show.print_json(result.to_json())
+    else:
+        view.print_result(show.out(), result)
+    if result.lost:
+        raise typer.Exit(1)
 
 
 def _command(hint: Hint, m: str, chosen: dict[str, tuple[str, ...]]) -> str:

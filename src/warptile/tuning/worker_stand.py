@@ -28,12 +28,15 @@ class WorkerStand:
     workload: its tensors, where it is a model's, are proved on beside drawn weights and raced with; otherwise all
     weights are drawn. A worker that holds more than 300 MB and three times the largest weight between two steps is
     replaced, since drivers keep what they compiled (lavapipe's code for a large register tile takes 30 MB); one with
-    torch is given 3 GB more, for its libraries and the context of the device.
-    Raises UnusableInput, at any step, where the device cannot be opened or another process holds it.
+    torch is given 3 GB more, for its libraries and the context of the device. worker: an open one of this device, in
+    place of its own. Raises UnusableInput, at any step, where the device cannot be opened or another process holds it.
     """
 
-    def __init__(self, device: str, places: Places, workload: Workload | None = None) -> None:
-        self._worker = Worker(device, places)
+    def __init__(
+        self, device: str, places: Places, workload: Workload | None = None, worker: Worker | None = None
+    ) -> None:
+        self._worker = Worker(device, places) if worker is None else worker
+        self._lent = worker is not None
         self._own_bytes = RESIDENT_BYTES
         rows = workload.rows if workload is not None else ()
         self._largest = max((row.nbytes // max(1, row.times) for row in rows), default=0)
@@ -105,8 +108,9 @@ class WorkerStand:
         return self._run(ceilings_job, deadline=120.0)
 
     def close(self) -> None:
-        """See `Stand`."""
-        self._worker.close()
+        """See `Stand`; a worker that was given stays open."""
+        if not self._lent:
+            self._worker.close()
 
     def _tensor(self, problem: Problem) -> str:
         return self._tensors.get((problem.format, problem.n, problem.k), "") if problem.experts == 1 else ""
