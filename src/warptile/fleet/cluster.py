@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 from warptile.contracts import MissingExtra, UnusableInput
 
 LOCAL = "local"
+_CONNECT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def cluster(address: str) -> Iterator[Any]:
     ray = require_ray()
     if ray.is_initialized():
         raise UnusableInput("this process is connected to a Ray cluster already")
+    _reachable(address)
     # Ray reports usage to its makers unless told otherwise before it starts.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
@@ -79,3 +82,14 @@ def cluster(address: str) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _reachable(address: str) -> None:
+    """Raise UnusableInput where nothing listens at HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise UnusableInput(f"Ray at {address}: cannot be reached: {error}") from None

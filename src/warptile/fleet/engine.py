@@ -6,6 +6,7 @@ tiles and journal lines as JSON values, weights as arrays.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -297,7 +298,7 @@ def _line(error: BaseException) -> str:
     lines = [
         line.strip() for line in str(cause if isinstance(cause, Exception) else error).splitlines() if line.strip()
     ]
-    return lines[-1] if lines else type(error).__name__
+    return re.sub(r"^warptile[\w.]+: ", "", lines[-1]) if lines else type(error).__name__
 
 
 @contextmanager

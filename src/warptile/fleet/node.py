@@ -66,8 +66,8 @@ class NodeCard:
     ) -> dict[str, Any]:
         """Tune one matmul here: search where `kept` is None, else prove and race what it names again.
 
-        tensor, blocks: the model's own weights, u8[n, row bytes]; None: drawn ones. Returns {"identity", "proof", "key",
-        "point" (None: nothing was found, "why" says why), "lines": this card's journal lines}.
+        tensor, blocks: the model's own weights, u8[n, row bytes]; None: drawn ones. Returns {"identity", "proof",
+        "key", "point" (None: nothing was found, "why" says why), "lines": this card's journal lines}.
         """
         shutil.rmtree(self._folder, ignore_errors=True)
         places = dataclasses.replace(self._places, state=self._folder).ready()
