@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from warptile.cli import live, options, show, tune_view
+from warptile.cli import llama_cpp as llama
+from warptile.cli.confirm import print_confirmation, run_confirm
 from warptile.contracts import UnusableInput
 from warptile.fleet.schedule import CHECKS
 from warptile.places import Places
@@ -17,15 +19,19 @@ from warptile.tuning.result import Hint, Interrupted
 
 def tune(
     sources: Annotated[
-        list[str], typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name."),
+    ] = None,
     device: options.Device = options.FIRST_DEVICE,
-    m: options.Ms = options.DEFAULT_M,
+    m: options.Ms = "",
     budget: options.Budget = "5m",
     explore: Annotated[
         bool, typer.Option("--explore", help="Search on even where the table holds a winner for every matmul.")
     ] = False,
     dtype: options.Dtype = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Then hold the tuned model against the file decoded to float32.")
+    ] = False,
     seed: options.Seed = 0,
     fleet: Annotated[
         str,
@@ -36,20 +42,40 @@ def tune(
         ),
     ] = "",
     checks: Annotated[int, typer.Option("--checks", min=0, help="With --fleet: cards that check a winner.")] = CHECKS,
+    llama_cpp: options.LlamaCpp = None,
+    format: Annotated[
+        str, typer.Option("--format", help="With --llama-cpp: formats of weights, such as Q4_K,Q4_1.")
+    ] = "Q4_K",
+    n: Annotated[int, typer.Option("--n", min=0, help="With --llama-cpp and no model: rows of the weights.")] = 0,
+    k: Annotated[int, typer.Option("--k", min=0, help="With --llama-cpp and no model: elements a row.")] = 0,
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
     locks: options.Locks = None,
 ) -> None:
-    """Find, prove, race and keep the fastest tile for every matmul of a model."""
+    """Find, prove, race and keep the fastest tile for every matmul of a model.
+
+    With --llama-cpp: the fastest tuple of each of llama.cpp's pipelines on its own shader, for a model's matmuls or
+    without a model; by default at 32, 64 and 128 tokens, which take its small, medium and large pipeline.
+    """
+    given = sources or []
+    source = given[0] if given else ""
+    if not source and llama_cpp is None:
+        raise UnusableInput("tune needs a MODEL, or a checkout of llama.cpp with --llama-cpp")
+    m = m or (options.DEFAULT_M if llama_cpp is None else llama.DEFAULT_M)
     ms, time = options.token_counts(m), options.seconds(budget)
     kept = options.places(state, cache, locks)
     if fleet:
-        _fleet(sources, fleet, ms, time, kept, dtype, device, checks, json)
+        _fleet(given, fleet, ms, time, kept, dtype, device, checks, json)
         return
-    if len(sources) > 1:
+    if len(given) > 1:
         raise UnusableInput("several models are tuned with --fleet; without it, one at a time")
-    source = sources[0]
+    if llama_cpp is not None:
+        run = llama.Tune(llama_cpp, source, tuple(format.split(",")), n, k, m)
+        llama.tune(run, device, time, kept, seed, explore, json, options.given(device=device, state=state, cache=cache))
+        return
+    if confirm and not Path(source).is_file():
+        raise UnusableInput(f"--confirm needs a model's file; {source} is none")
     try:
         with live.Display(show.err(), source, device, time) as display:
             result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype)
@@ -58,10 +84,16 @@ def tune(
         raise typer.Exit(130) from None
     chosen = options.given(device=device, state=state, cache=cache, dtype=dtype)
     hints = [(_command(hint, m, chosen), hint.why) for hint in result.hints]
-    if json:
-        show.print_json({**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]})
-    else:
+    document = {**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]}
+    if not json:
         tune_view.print_result(show.out(), result, hints)
+    found = run_confirm(Path(source), device, kept) if confirm else None
+    if json:
+        show.print_json(document if found is None else {**document, "confirmation": found})
+    elif found is not None:
+        print_confirmation(found)
+    if found is not None and not found.right:
+        raise typer.Exit(1)
 
 
 def _fleet(

@@ -81,7 +81,7 @@ class NodeCard:
         nbytes = formats.by_name(problem.format).row_bytes(problem.k) * problem.n
         row = WorkloadRow(problem.format, problem.n, problem.k, "linear", (name,) if name else (), nbytes)
         workload = Workload(Path(source).name, source, (row,))
-        stand = WorkerStand(self._device, places, workload, self._worker)
+        stand = WorkerStand(self._device, places, workload, worker=self._worker)
         result = tune_on(
             QuietStand(stand, self._places.locks, self.limits.kind == "software"),
             workload, [problem.m], Budget(budget), places, None, seed, dtype=problem.x_dtype,
