@@ -49,7 +49,7 @@ class TorchWeight:
                 f"weight {w.format.name} [{n}, {k}] takes {needed} bytes; {limits.max_buffer_bytes} fit"
             )
         source = to_tensor(w.blocks).to(at)
-        with _current(at):
+        with current(at):
             return cls(repack(w.format, source, n, k), w.format.name, n, k)
 
 
@@ -78,7 +78,7 @@ def matmul_torch(
             raise UnusableInput(f"tile {tile!r} names no kernel: write KERNEL:field=value,... or give the kernel")
         tile = f"{kernel}:{tile}"
     elif tile is None and kernel is not None:
-        tile = _best_of(engine_of(x.device), kernel, _problem(x, packed.format, packed.n, packed.k))
+        tile = best_of(engine_of(x.device), kernel, _problem(x, packed.format, packed.n, packed.k))
     if batch_invariant and tile is not None:
         raise UnusableInput("batch_invariant chooses its own tile: leave kernel and tile out")
     arguments = (packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
@@ -154,7 +154,7 @@ def _matmul(
     engine = engine_of(x.device)
     rows = _rows(x, k)
     problem = _problem(rows, format, n, k)
-    with _current(x.device):
+    with current(x.device):
         text = engine.invariant_tile(problem) if batch_invariant else tile or engine.tile(problem)
         engine.run(engine.prepared(problem, text), rows, words, y.view(-1, n))
     return y
@@ -195,7 +195,8 @@ def _problem(x: torch.Tensor, format: str, n: int, k: int) -> Problem:
     return Problem(format, n, k, max(1, x.numel() // k), dtype, dtype)
 
 
-def _best_of(engine: Engine, kernel: str, problem: Problem) -> str:
+def best_of(engine: Engine, kernel: str, problem: Problem) -> str:
+    """The best-priced valid tile of a kernel. Raises UnusableInput where it has none."""
     from warptile import kernels
     from warptile.search import rank_all
 
@@ -205,7 +206,7 @@ def _best_of(engine: Engine, kernel: str, problem: Problem) -> str:
     return ranking.candidates[0].tile.text()
 
 
-def _current(device: torch.device) -> AbstractContextManager[Any]:
+def current(device: torch.device) -> AbstractContextManager[Any]:
     """The device made current, where it is a card."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
