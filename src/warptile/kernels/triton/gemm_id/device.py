@@ -31,17 +31,10 @@ def count_slots(Ids, Counts, slots, experts, CHUNK: tl.constexpr, BUCKETS: tl.co
 
 
 @triton.jit
-def picked(values, at):
-    """values[at] for values i32[B] and at i32[R]; 0 where at is outside."""
-    axis = tl.arange(0, values.shape[0])
-    return tl.sum(tl.where(at[:, None] == axis[None, :], values[None, :], 0), 1)
-
-
-@triton.jit
 def place_slots(
     Ids, Counts, Order, Work, slots, experts, chunks, most_tiles,
-    TILE_M: tl.constexpr, CHUNK: tl.constexpr, BUCKETS: tl.constexpr, ROWS: tl.constexpr, ENTRIES: tl.constexpr,
-    BUILD_ID: tl.constexpr,
+    TILE_M: tl.constexpr, CHUNK: tl.constexpr, BUCKETS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
+    ENTRIES: tl.constexpr, BUILD_ID: tl.constexpr,
 ):  # fmt: skip
     """Order i32[slots]: slots by expert, in their own order; Work i32[most_tiles, 4]: (expert, first, rows, 0) of each
     tile of at most TILE_M places of Order, by expert; rows 0 past the last tile. Grid (chunks,).
@@ -63,20 +56,24 @@ def place_slots(
     own = tl.arange(0, CHUNK)
     slot = chunk * CHUNK + own
     bucket = bucket_of(Ids, slot, slots, experts)
-    earlier = (bucket[:, None] == bucket[None, :]) & (own[None, :] < own[:, None])
-    place = picked(start + before, bucket) + tl.sum(earlier.to(tl.int32), 1)
+    place = tl.gather(start + before, tl.minimum(bucket, BUCKETS - 1), 0)
+    for first in tl.range(0, CHUNK, PART):
+        other = first + tl.arange(0, PART)
+        same = bucket[:, None] == bucket_of(Ids, chunk * CHUNK + other, slots, experts)[None, :]
+        place += tl.sum((same & (other[None, :] < own[:, None])).to(tl.int32), 1)
     tl.store(Order + place, slot, mask=slot < slots)
     tiles = (total + TILE_M - 1) // TILE_M
     end = tl.cumsum(tiles, 0)
-    for first_tile in tl.range(chunk * ENTRIES, most_tiles, chunks * ENTRIES):
-        tile = first_tile + tl.arange(0, ENTRIES)
+    for first in tl.range(chunk * ENTRIES, most_tiles, chunks * ENTRIES):
+        tile = first + tl.arange(0, ENTRIES)
         expert = tl.sum((end[None, :] <= tile[:, None]).to(tl.int32), 1)
-        inner = (tile - picked(end - tiles, expert)) * TILE_M
-        rows = tl.minimum(picked(total, expert) - inner, TILE_M)
+        own_expert = tl.minimum(expert, BUCKETS - 1)
+        inner = (tile - tl.gather(end - tiles, own_expert, 0)) * TILE_M
+        rows = tl.minimum(tl.gather(total, own_expert, 0) - inner, TILE_M)
         live = expert < BUCKETS
         entry, kept = Work + tile * 4, tile < most_tiles
         tl.store(entry, expert, mask=kept)
-        tl.store(entry + 1, tl.where(live, picked(start, expert) + inner, 0), mask=kept)
+        tl.store(entry + 1, tl.where(live, tl.gather(start, own_expert, 0) + inner, 0), mask=kept)
         tl.store(entry + 2, tl.where(live, rows, 0), mask=kept)
 
 

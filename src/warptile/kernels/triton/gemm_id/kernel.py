@@ -34,6 +34,8 @@ MODULE = "warptile.kernels.triton.gemm_id"
 CHUNK = 256
 COMBINED = 1024
 ENTRIES = 64
+# Slots that the placing pass compares its chunk with at once.
+PART = 32
 SORT_WARPS = 8
 # Counts that one load of the placing pass takes.
 COUNTS_AT_ONCE = 8192
@@ -149,7 +151,13 @@ def _sorted(t: GemmIdTile, problem: Problem, limits: Limits) -> tuple[Build, ...
     shared = (("CHUNK", CHUNK), ("BUCKETS", buckets))
     ids = (("Ids", "*i32"), ("Counts", "*i32"))
     count = Build(f"{MODULE}.device:count_slots", ids, shared, ("Ids",), 4, 1)
-    placing = (*shared, ("TILE_M", t.tile_m), ("ROWS", max(1, COUNTS_AT_ONCE // buckets)), ("ENTRIES", ENTRIES))
+    placing = (
+        *shared,
+        ("TILE_M", t.tile_m),
+        ("ROWS", max(1, COUNTS_AT_ONCE // buckets)),
+        ("PART", PART),
+        ("ENTRIES", ENTRIES),
+    )
     lists = (*ids, ("Order", "*i32"), ("Work", "*i32"))
     place = Build(f"{MODULE}.device:place_slots", lists, placing, ("Ids", "Work"), SORT_WARPS, 1)
     product = _product(t, problem, limits, "gemm_sorted", (("Order", "*i32"), ("Work", "*i32")), (("TAIL", t.tail),))
