@@ -143,7 +143,7 @@ class Engine:
         step = arrangement(formats.by_name(problem.format).layout, problem.k).step
         tile_n, operand = architecture(self.limits).least_n, OPERANDS[problem.x_dtype]
         for stages in (4, 3, 2):
-            tile = GemmIdTile(tile_n, INVARIANT_TOKENS, step, "sorted", 0, 1, 4, stages, operand)
+            tile = GemmIdTile(tile_n, INVARIANT_TOKENS, step, "sorted", 0, 1, 1, 4, stages, operand)
             if not kernels.by_name("triton.gemm_id").broken_rules(tile, problem, self.limits):
                 return tile.text()
         raise UnusableInput(f"{problem.text()}: no tile for results that do not depend on m")

@@ -78,178 +78,166 @@ def place_slots(
 
 
 @triton.jit
-def products(
-    x_row, x_mask, W, rows, row, first, count, p0, p1, p2, p3, p4, p5, unit,
-    L: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr, OPERAND: tl.constexpr, DECODE: tl.constexpr,
-    DRAIN: tl.constexpr, MASKED: tl.constexpr,
-):  # fmt: skip
-    """fp32[TILE_N, TILE_M]: sums over `count` steps from `first` of w[row, k] times what x_row [TILE_M, step] points
-    to. OPERAND, DECODE, DRAIN: as in `triton.gemm`; MASKED: only rows with x_mask are read, others are 0."""
-    STEP: tl.constexpr = 32 * L[2]
-    own_row = held(row, rows)
-    acc = tl.zeros((TILE_N, TILE_M), tl.float32)
-    exponent = load_unit(W, unit, row, rows)
-    up, down = unit_factors(exponent, L)
-    tl.assume(count > 0)
-    for i in tl.range(0, count):
-        at = first + i
-        if MASKED:
-            x = tl.load(x_row + at * STEP, mask=x_mask, other=0.0)
-        else:
-            x = tl.load(x_row + at * STEP)
-        if DECODE == "plain":
-            value = decode_plain(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, TILE_N, L)
-        else:
-            value = decode_half(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, up, down, TILE_N, L, DECODE == "ptx")
-        w = in_order(value, TILE_N, L)
-        if OPERAND == "fp16":
-            acc = tl.dot(w.to(tl.float16), tl.trans(x.to(tl.float16)), acc)
-        elif OPERAND == "bf16":
-            acc = tl.dot(w.to(tl.bfloat16), tl.trans(x.to(tl.bfloat16)), acc)
-        elif OPERAND == "widened bf16":
-            acc = tl.dot(w.to(tl.bfloat16).to(tl.float32), tl.trans(x.to(tl.bfloat16).to(tl.float32)), acc)
-        else:
-            acc = tl.dot(w.to(tl.float32), tl.trans(x.to(tl.float32)), acc, input_precision=OPERAND)
-        if DRAIN:
-            acc = drained(acc)
-    if DECODE != "plain":
-        acc = acc * (exponent << 23).to(tl.float32, bitcast=True)[:, None]
+def multiplied(w, x, acc, OPERAND: tl.constexpr):
+    """acc + w x, [.., n, k] times [.., k, m]; OPERAND: as in `triton.gemm`."""
+    if OPERAND == "fp16":
+        acc = tl.dot(w.to(tl.float16), x.to(tl.float16), acc)
+    elif OPERAND == "bf16":
+        acc = tl.dot(w.to(tl.bfloat16), x.to(tl.bfloat16), acc)
+    elif OPERAND == "widened bf16":
+        acc = tl.dot(w.to(tl.bfloat16).to(tl.float32), x.to(tl.bfloat16).to(tl.float32), acc)
+    else:
+        acc = tl.dot(w.to(tl.float32), x.to(tl.float32), acc, input_precision=OPERAND)
     return acc
 
 
 @triton.jit
-def one_tile(
-    X, W, Y, Order, expert, start, count, rows, k, at_n, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit, experts,
-    x_share, L: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr, OPERAND: tl.constexpr, DECODE: tl.constexpr,
-    DRAIN: tl.constexpr,
+def some_tiles(
+    X, W, Y, Order, expert, start, count, rows, k, first_n, end_n, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
+    experts, x_share, L: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr, OPERAND: tl.constexpr,
+    DECODE: tl.constexpr, DRAIN: tl.constexpr,
 ):  # fmt: skip
-    """Rows of y of the slots Order[start .. start + count), against TILE_N rows of the expert that W points to."""
+    """Rows of y of the slots Order[start .. start + count), against row tiles first_n .. end_n of the expert that W
+    points to."""
     STEP: tl.constexpr = 32 * L[2]
-    row = at_n * TILE_N + tl.arange(0, TILE_N)
     place = tl.arange(0, TILE_M)
     slot = tl.load(Order + start + tl.minimum(place, count - 1))
-    y = Y + slot.to(tl.int64)[:, None] * y_stride + row[None, :]
-    inside = (place[:, None] < count) & (row[None, :] < rows)
-    if expert == experts:
-        tl.store(y, tl.zeros((TILE_M, TILE_N), Y.dtype.element_ty), mask=inside)
-    else:
-        x_row = X + (slot // x_share).to(tl.int64)[:, None] * x_stride + tl.arange(0, STEP)[None, :]
-        acc = products(
-            x_row, inside, W, rows, row, 0, k // STEP, p0, p1, p2, p3, p4, p5, unit,
-            L, TILE_N, TILE_M, OPERAND, DECODE, DRAIN, False,
-        )  # fmt: skip
-        tl.store(y, tl.trans(acc).to(Y.dtype.element_ty), mask=inside)
+    x_row = X + (slot // x_share).to(tl.int64)[:, None] * x_stride + tl.arange(0, STEP)[None, :]
+    y_row = Y + slot.to(tl.int64)[:, None] * y_stride
+    steps = k // STEP
+    tl.assume(steps > 0)
+    for at_n in tl.range(first_n, end_n):
+        row = at_n * TILE_N + tl.arange(0, TILE_N)
+        own_row = held(row, rows)
+        acc = tl.zeros((TILE_N, TILE_M), tl.float32)
+        if expert < experts:
+            exponent = load_unit(W, unit, row, rows)
+            up, down = unit_factors(exponent, L)
+            for at in tl.range(0, steps):
+                x = tl.load(x_row + at * STEP)
+                if DECODE == "plain":
+                    value = decode_plain(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, TILE_N, L)
+                else:
+                    value = decode_half(
+                        W, p0, p1, p2, p3, p4, p5, own_row, at, rows, up, down, TILE_N, L, DECODE == "ptx"
+                    )  # fmt: skip
+                acc = multiplied(in_order(value, TILE_N, L), tl.trans(x), acc, OPERAND)
+                if DRAIN:
+                    acc = drained(acc)
+            if DECODE != "plain":
+                acc = acc * (exponent << 23).to(tl.float32, bitcast=True)[:, None]
+        inside = (place[:, None] < count) & (row[None, :] < rows)
+        tl.store(y_row + row[None, :], tl.trans(acc).to(Y.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def gemm_sorted(
     X, W, Y, Order, Work, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
     experts, stride, x_share, L: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr, TAIL: tl.constexpr,
-    OPERAND: tl.constexpr, DECODE: tl.constexpr, DRAIN: tl.constexpr, BUILD_ID: tl.constexpr,
+    SPAN: tl.constexpr, OPERAND: tl.constexpr, DECODE: tl.constexpr, DRAIN: tl.constexpr, BUILD_ID: tl.constexpr,
 ):  # fmt: skip
     """y[slot, r] = sum_k x[slot / x_share, k] w[expert of slot, r, k], tile by tile of `place_slots`' work.
 
-    Grid: tiles along n * the most tiles that the slots can make; those past the last tile end at once. A tile of at
-    most TAIL rows (0: none) is computed as one of TAIL. stride: words from one expert's weights to the next.
+    Grid: groups of SPAN tiles along n * the most tiles that the slots can make; those past the last tile end at once. A
+    tile of at most TAIL rows (0: none) is computed as one of TAIL. stride: words from one expert's weights to the next.
     """
     program = tl.program_id(0)
     if program == 0:
         tl.store(Executed, tl.full([], BUILD_ID, tl.uint32))
     tiles_n = tl.cdiv(rows, TILE_N)
-    entry = Work + program // tiles_n * 4
+    spans = tl.cdiv(tiles_n, SPAN)
+    entry = Work + program // spans * 4
+    # All at once: what follows waits for memory one time less.
+    expert = tl.load(entry)
+    start = tl.load(entry + 1)
     count = tl.load(entry + 2)
     if count > 0:
-        expert = tl.load(entry)
-        start = tl.load(entry + 1)
-        at_n = program % tiles_n
+        first_n = program % spans * SPAN
+        end_n = tl.minimum(first_n + SPAN, tiles_n)
         own = W + tl.minimum(expert, experts - 1).to(tl.int64) * stride
         if TAIL > 0:
             if count <= TAIL:
-                one_tile(
-                    X, own, Y, Order, expert, start, count, rows, k, at_n, x_stride, y_stride,
+                some_tiles(
+                    X, own, Y, Order, expert, start, count, rows, k, first_n, end_n, x_stride, y_stride,
                     p0, p1, p2, p3, p4, p5, unit, experts, x_share, L, TILE_N, TAIL, OPERAND, DECODE, DRAIN,
                 )  # fmt: skip
             else:
-                one_tile(
-                    X, own, Y, Order, expert, start, count, rows, k, at_n, x_stride, y_stride,
+                some_tiles(
+                    X, own, Y, Order, expert, start, count, rows, k, first_n, end_n, x_stride, y_stride,
                     p0, p1, p2, p3, p4, p5, unit, experts, x_share, L, TILE_N, TILE_M, OPERAND, DECODE, DRAIN,
                 )  # fmt: skip
         else:
-            one_tile(
-                X, own, Y, Order, expert, start, count, rows, k, at_n, x_stride, y_stride,
+            some_tiles(
+                X, own, Y, Order, expert, start, count, rows, k, first_n, end_n, x_stride, y_stride,
                 p0, p1, p2, p3, p4, p5, unit, experts, x_share, L, TILE_N, TILE_M, OPERAND, DECODE, DRAIN,
             )  # fmt: skip
 
 
 @triton.jit
 def gemm_slots(
-    X, W, Y, Ids, Weights, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
-    experts, stride, x_share, top_k, L: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr,
-    SPLIT_K: tl.constexpr, SUMMED: tl.constexpr, OPERAND: tl.constexpr, DECODE: tl.constexpr, DRAIN: tl.constexpr,
-    BUILD_ID: tl.constexpr,
+    X, W, Y, Ids, Weights, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
+    experts, stride, x_share, top_k, L: tl.constexpr, TILE_N: tl.constexpr, TILE_M: tl.constexpr, STEPS: tl.constexpr,
+    SLOTS: tl.constexpr, OPERAND: tl.constexpr, DECODE: tl.constexpr, STAGES: tl.constexpr, BUILD_ID: tl.constexpr,
 ):  # fmt: skip
-    """As `gemm_sorted`, each slot by programs of its own, which need no order: the first of TILE_M rows is its own.
+    """As `gemm_sorted`, rows alone, which need no order: a row of y and TILE_N rows of weights a program.
 
-    Grid: slots * tiles along n * SPLIT_K. Where a row of y has several parts (splits of k; with SUMMED also the slots
-    of a token, each times its weight), the one that comes last adds them up in their own order: Part fp32[slots *
-    tiles * SPLIT_K, TILE_N] and Count i32[rows of y * tiles], zero before and after.
+    The product is a batch of SLOTS * STEPS: STEPS parts of k by different warps, of one slot (SLOTS 0), or of all slots
+    of a token, at most SLOTS, whose sums are multiplied by their weights and added. A slot's row of x is the first of
+    TILE_M, which the matrix unit takes at least. Grid (tiles along n, rows of y).
     """
-    program = tl.program_id(0)
-    if program == 0:
-        tl.store(Executed, tl.full([], BUILD_ID, tl.uint32))
-    tiles_n = tl.cdiv(rows, TILE_N)
-    split = program % SPLIT_K
-    at_n = program // SPLIT_K % tiles_n
-    slot = program // (SPLIT_K * tiles_n)
     STEP: tl.constexpr = 32 * L[2]
-    steps = k // STEP
-    first = steps * split // SPLIT_K
-    count = steps * (split + 1) // SPLIT_K - first
-    row = at_n * TILE_N + tl.arange(0, TILE_N)
-    expert = tl.load(Ids + slot)
-    named = (expert >= 0) & (expert < experts)
-    own = tl.zeros((TILE_N,), tl.float32)
-    if named:
-        place = tl.arange(0, TILE_M)[:, None]
-        x_row = X + (slot // x_share).to(tl.int64) * x_stride + tl.arange(0, STEP)[None, :] + place * 0
-        acc = products(
-            x_row, place == 0, W + expert.to(tl.int64) * stride, rows, row, first, count,
-            p0, p1, p2, p3, p4, p5, unit, L, TILE_N, TILE_M, OPERAND, DECODE, DRAIN, True,
-        )  # fmt: skip
-        own = tl.sum(tl.where(tl.arange(0, TILE_M)[None, :] == 0, acc, 0.0), 1)
-    inside = row < rows
-    if (SPLIT_K == 1) & (not SUMMED):
-        tl.store(Y + slot.to(tl.int64) * y_stride + row, own.to(Y.dtype.element_ty), mask=inside)
+    BATCH: tl.constexpr = SLOTS * STEPS if SLOTS > 0 else STEPS
+    R: tl.constexpr = BATCH * TILE_N
+    at_n = tl.program_id(0)
+    y_row = tl.program_id(1)
+    flat = tl.arange(0, R)
+    row = at_n * TILE_N + flat % TILE_N
+    batch = tl.arange(0, BATCH)
+    if SLOTS > 0:
+        slot = y_row * top_k + tl.minimum(batch // STEPS, top_k - 1)
+        row_expert = tl.load(Ids + y_row * top_k + tl.minimum(flat // (TILE_N * STEPS), top_k - 1))
+        expert = tl.load(Ids + slot)
+        named = (expert >= 0) & (expert < experts) & (batch // STEPS < top_k)
     else:
-        # Parts of one row of y lie together: [row, tile, slot of the token, split].
-        taken = top_k if SUMMED else 1
-        y_row = slot // taken
-        line = y_row * tiles_n + at_n
-        lane = tl.arange(0, TILE_N)
-        parts = Part + line.to(tl.int64) * (taken * SPLIT_K * TILE_N) + lane
-        tl.store(parts + (slot % taken * SPLIT_K + split) * TILE_N, own)
-        tl.debug_barrier()
-        if tl.atomic_add(Count + line, 1, sem="acq_rel", scope="gpu") == taken * SPLIT_K - 1:
-            tl.debug_barrier()
-            total = tl.zeros((TILE_N,), tl.float32)
-            for j in tl.range(0, taken):
-                sum_j = tl.load(parts + j * SPLIT_K * TILE_N, cache_modifier=".cg")
-                for other in tl.static_range(1, SPLIT_K):
-                    sum_j += tl.load(parts + (j * SPLIT_K + other) * TILE_N, cache_modifier=".cg")
-                if SUMMED:
-                    id = tl.load(Ids + y_row * taken + j)
-                    weight = tl.load(Weights + y_row * taken + j)
-                    sum_j = tl.where((id >= 0) & (id < experts), sum_j * weight, 0.0)
-                total += sum_j
-            tl.store(Y + y_row.to(tl.int64) * y_stride + row, total.to(Y.dtype.element_ty), mask=inside)
-            tl.store(Count + line, 0)
+        slot = y_row + batch * 0
+        row_expert = tl.load(Ids + y_row)
+        named = (row_expert >= 0) & (row_expert < experts) & (batch >= 0)
+    own = W + tl.minimum(tl.maximum(row_expert, 0), experts - 1).to(tl.int64) * stride
+    own_row = held(row, rows)
+    exponent = load_unit(own, unit, row, rows)
+    up, down = unit_factors(exponent, L)
+    steps = k // STEP
+    place = tl.arange(0, TILE_M)[None, :, None]
+    inner = tl.arange(0, STEP)[None, None, :]
+    x_row = X + (slot // x_share).to(tl.int64)[:, None, None] * x_stride + inner + place * 0
+    acc = tl.zeros((BATCH, TILE_N, TILE_M), tl.float32)
+    for first in tl.range(0, steps, STEPS, num_stages=STAGES):
+        # Steps past the end read the last one, with x taken as 0.
+        at = tl.minimum(first + flat // TILE_N % STEPS, steps - 1)
+        x_at = (first + batch % STEPS)[:, None, None]
+        x = tl.load(x_row + x_at * STEP, mask=(place == 0) & (x_at < steps), other=0.0)
+        if DECODE == "plain":
+            value = decode_plain(own, p0, p1, p2, p3, p4, p5, own_row, at, rows, R, L)
+        else:
+            value = decode_half(own, p0, p1, p2, p3, p4, p5, own_row, at, rows, up, down, R, L, DECODE == "ptx")
+        w = tl.reshape(in_order(value, R, L), (BATCH, TILE_N, STEP))
+        acc = multiplied(w, tl.permute(x, (0, 2, 1)), acc, OPERAND)
+    sums = tl.sum(acc, 2)
+    if DECODE != "plain":
+        sums = sums * tl.reshape((exponent << 23).to(tl.float32, bitcast=True), (BATCH, TILE_N))
+    if SLOTS > 0:
+        sums = sums * tl.load(Weights + slot)[:, None]
+    total = tl.sum(tl.where(named[:, None], sums, 0.0), 0)
+    out = at_n * TILE_N + tl.arange(0, TILE_N)
+    tl.store(Y + y_row.to(tl.int64) * y_stride + out, total.to(Y.dtype.element_ty), mask=out < rows)
+    if (at_n == 0) & (y_row == 0):
+        tl.store(Executed, tl.full([], BUILD_ID, tl.uint32))
 
 
 @triton.jit
 def combine(
-    Slots, Ids, Weights, Y, n, y_stride, experts, top_k,
-    BLOCK: tl.constexpr, BUILD_ID: tl.constexpr,
-):  # fmt: skip
+    Slots, Ids, Weights, Y, n, y_stride, experts, TOP_K: tl.constexpr, BLOCK: tl.constexpr, BUILD_ID: tl.constexpr
+):
     """y[t, r] = sum over j, in order, of weight[t, j] * slots[t, j, r], in fp32; an id that names no expert adds 0.
 
     Grid (m, ceil(n / BLOCK)).
@@ -258,8 +246,8 @@ def combine(
     row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n
     total = tl.zeros((BLOCK,), tl.float32)
-    for j in tl.range(0, top_k, num_stages=1):
-        slot = token * top_k + j
+    for j in tl.static_range(TOP_K):
+        slot = token * TOP_K + j
         id = tl.load(Ids + slot)
         weight = tl.load(Weights + slot)
         value = tl.load(Slots + slot.to(tl.int64) * n + row, mask=inside, other=0.0).to(tl.float32)

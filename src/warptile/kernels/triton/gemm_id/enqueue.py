@@ -38,18 +38,11 @@ def enqueue_sorted(run: Run, buffers: Sequence[Any], scalars: Sequence[int], gri
     run.launch(2, grid, x, w, target, order, work, run.executed, *shared, experts, stride, x_share)
     if summed:
         tokens = slots // top_k
-        run.launch(3, (tokens, -(-n // COMBINED), 1), target, ids, weights, y, n, y_stride, experts, top_k)
+        run.launch(3, (tokens, -(-n // COMBINED), 1), target, ids, weights, y, n, y_stride, experts)
 
 
 def enqueue_slots(run: Run, buffers: Sequence[Any], scalars: Sequence[int], grid: tuple[int, int, int]) -> None:
-    """One launch; scalars end in experts, stride, x_share, top_k, tile_n, parts (of a row of y)."""
+    """One launch; scalars end in experts, stride, x_share, top_k."""
     x, w, y, ids, weights = buffers
-    *shared, experts, stride, x_share, top_k, tile_n, parts = scalars
-    if not all(grid):
-        return
-    if parts > 1:
-        part, count = run.floats(grid[0] * tile_n), run.counters(grid[0] // parts)
-    else:
-        part, count = run.nothing(), run.nothing()
-    arguments = (x, w, y, ids, weights, part, count, run.executed, *shared, experts, stride, x_share, top_k)
-    run.launch(0, grid, *arguments)
+    if all(grid):
+        run.launch(0, grid, x, w, y, ids, weights, run.executed, *scalars)

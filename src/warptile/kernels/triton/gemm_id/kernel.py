@@ -42,8 +42,8 @@ COUNTS_AT_ONCE = 8192
 
 
 class GemmId:
-    """y[slot, n] = sum_k x[row of slot, k] * w[ids[slot], n, k]; fp32 sums over k in order, then over its splits; where
-    y is summed, over a token's slots in their order, each rounded to y's type before where rows are sorted."""
+    """y[slot, n] = sum_k x[row of slot, k] * w[ids[slot], n, k]; fp32 sums over k in order, then over its parts; where
+    y is summed, over a token's slots, each rounded to y's type before where rows are sorted."""
 
     name = "triton.gemm_id"
     runtime = "triton"
@@ -66,7 +66,7 @@ class GemmId:
         t = own(tile)
         builds = (_alone(t, problem, limits),) if t.order == "slots" else _sorted(t, problem, limits)
         program = Program(f"{MODULE}.enqueue:enqueue_{t.order}", builds)
-        return program.source(5, common.SCALARS + (6 if t.order == "slots" else 7), builds[0].warps * 32, 32)
+        return program.source(5, common.SCALARS + (4 if t.order == "slots" else 7), builds[0].warps * 32, 32)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
@@ -86,25 +86,23 @@ class GemmId:
         scalars = (*common.scalars(p, piece, p.k, p.n), *grouped)
         grid_n = ceil_div(p.n, t.tile_n)
         if t.order == "slots":
-            parts = t.split_k * (p.top_k if p.summed else 1)
-            scalars += (t.tile_n, parts)
-            grid = grid_n * p.slots * t.split_k
+            grid = (grid_n, p.y_rows, 1)
         else:
             scalars += (p.slots, t.tile_m, int(p.summed))
-            grid = grid_n * most_tiles(p.slots, p.experts, t.tile_m)
+            grid = (ceil_div(grid_n, t.span) * most_tiles(p.slots, p.experts, t.tile_m), 1, 1)
         weights = chosen.ids if chosen.weights is None else chosen.weights
-        return (Launch(binary, (x, piece.buffer, y, chosen.ids, weights), scalars, (grid, 1, 1)),)
+        return (Launch(binary, (x, piece.buffer, y, chosen.ids, weights), scalars, grid),)
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:
         t = own(tile)
-        return t.rows, t.tile_n, t.tile_k * t.split_k
+        return t.rows, t.tile_n, t.tile_k * t.steps
 
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
-        """A term joins at most all terms of its split, in any order, then the other splits."""
+        """A term joins at most all terms of its part of k, in any order, then the other parts."""
         t = own(tile)
         operand = "fp32" if t.operand == "ieee" else t.operand
         weights = operand if t.decode == "plain" else f"{operand} from fp16 unit"
-        return Arithmetic(weights, operand, "fp32", problem.k, t.split_k)
+        return Arithmetic(weights, operand, "fp32", problem.k, t.steps)
 
 
 def most_tiles(slots: int, experts: int, tile_m: int) -> int:
@@ -130,10 +128,9 @@ def _product(t: GemmIdTile, problem: Problem, limits: Limits, function: str, ext
             ("L", common.parameters(problem)),
             ("TILE_N", t.tile_n),
             ("TILE_M", t.tile_m),
-            *own,
             ("OPERAND", operand),
             ("DECODE", "ptx" if t.decode == "half" and is_nvidia(limits) else t.decode),
-            ("DRAIN", architecture(limits).asynchronous),
+            *own,
         ),
         aligned=(*common.ALIGNED, "stride", *(("rows", "y_stride") if problem.n % 16 == 0 else ())),
         warps=t.warps,
@@ -142,8 +139,9 @@ def _product(t: GemmIdTile, problem: Problem, limits: Limits, function: str, ext
 
 
 def _alone(t: GemmIdTile, problem: Problem, limits: Limits) -> Build:
-    pointers = (("Ids", "*i32"), ("Weights", "*fp32"), ("Part", "*fp32"), ("Count", "*i32"))
-    return _product(t, problem, limits, "gemm_slots", pointers, (("SPLIT_K", t.split_k), ("SUMMED", problem.summed)))
+    together = rules.slots_together(problem)
+    own = (("STEPS", t.steps), ("SLOTS", together), ("STAGES", t.stages))
+    return _product(t, problem, limits, "gemm_slots", (("Ids", "*i32"), ("Weights", "*fp32")), own)
 
 
 def _sorted(t: GemmIdTile, problem: Problem, limits: Limits) -> tuple[Build, ...]:
@@ -160,13 +158,13 @@ def _sorted(t: GemmIdTile, problem: Problem, limits: Limits) -> tuple[Build, ...
     )
     lists = (*ids, ("Order", "*i32"), ("Work", "*i32"))
     place = Build(f"{MODULE}.device:place_slots", lists, placing, ("Ids", "Work"), SORT_WARPS, 1)
-    product = _product(t, problem, limits, "gemm_sorted", (("Order", "*i32"), ("Work", "*i32")), (("TAIL", t.tail),))
+    product = _product(t, problem, limits, "gemm_sorted", (("Order", "*i32"), ("Work", "*i32")), (("TAIL", t.tail), ("SPAN", t.span), ("DRAIN", architecture(limits).asynchronous)))
     if not problem.summed:
         return count, place, product
     dtype = common.pointer(problem.y_dtype)
     pointers = (("Slots", dtype), ("Ids", "*i32"), ("Weights", "*fp32"), ("Y", dtype))
     aligned = ("Slots", "Y", *(("n", "y_stride") if problem.n % 16 == 0 else ()))
-    combine = Build(f"{MODULE}.device:combine", pointers, (("BLOCK", COMBINED),), aligned, 4, 1)
+    combine = Build(f"{MODULE}.device:combine", pointers, (("TOP_K", problem.top_k), ("BLOCK", COMBINED)), aligned, 4, 1)
     return count, place, product, combine
 
 

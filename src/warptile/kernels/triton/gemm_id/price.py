@@ -7,8 +7,8 @@ from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave, registers, residency
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm.price import DECODE_SLOTS, LAUNCH_SECONDS, OVERHEAD
-from warptile.kernels.triton.gemm.rules import DTYPE_BYTES, shared_bytes
-from warptile.kernels.triton.gemm_id.rules import dense_tile
+from warptile.kernels.triton.gemm.rules import DTYPE_BYTES
+from warptile.kernels.triton.gemm_id.rules import batch, shared_bytes_of
 from warptile.kernels.triton.gemm_id.tile import GemmIdTile
 from warptile.kernels.triton.matrix import architecture
 from warptile.workloads.experts import expected_tiles
@@ -18,17 +18,20 @@ def price(tile: GemmIdTile, problem: Problem, limits: Limits) -> Price:
     """Roofline over the row tiles that the routing's groups make in the mean (`expected_tiles`): weights of the experts
     that have a row are read once, decoded once a row tile; a tail's matrix work counts by its own rows."""
     threads = tile.warps * limits.subgroup
-    accumulators = tile.tile_n * tile.tile_m // threads
-    fragments = tile.tile_n * tile.tile_k // threads // (2 if tile.operand in ("fp16", "bf16") else 1)
+    together = batch(tile, problem)
+    accumulators = together * tile.tile_n * tile.tile_m // threads
+    fragments = together * tile.tile_n * tile.tile_k // threads // (2 if tile.operand in ("fp16", "bf16") else 1)
     held = registers(limits, accumulators, fragments, OVERHEAD)
-    shared = shared_bytes(dense_tile(tile), problem, limits)
+    shared = shared_bytes_of(tile, problem, limits)
     resident = residency(limits, threads, shared, held.count)
     area, touched = expected_tiles(problem, tile.tile_m, tile.tail)
     tiles, _ = expected_tiles(problem, tile.tile_m)
     if tile.order == "slots":
         area = tiles = float(problem.slots)
     grid_n = ceil_div(problem.n, tile.tile_n)
-    programs = max(1, round(grid_n * tiles * tile.split_k))
+    programs = max(1, round(grid_n * tiles / tile.span))
+    if tile.order == "slots":
+        programs = grid_n * problem.y_rows
     units = limits.units or 1
     capacity = units * max(1, resident.workgroups)
     busy = programs / (ceil_div(programs, capacity) * capacity)

@@ -20,7 +20,7 @@ MOST_ALONE = 512
 
 def space(problem: Problem, limits: Limits) -> Iterator[GemmIdTile]:
     """Sorted: row tiles around the mean group that has a row, each with and without a tail of a quarter, by weight
-    rows, warps and stages. Up to 512 slots also rows alone, with one to eight splits of k. Tiles may break a rule."""
+    rows, spans, warps and stages. Up to 512 slots also rows alone, by parts of k. Tiles may break a rule."""
     try:
         step = arranged(problem).step
     except UnusableInput:
@@ -28,16 +28,16 @@ def space(problem: Problem, limits: Limits) -> Iterator[GemmIdTile]:
     operand = OPERANDS.get(problem.x_dtype, "fp16")
     least_n = architecture(limits).least_n
     if problem.slots <= MOST_ALONE:
-        alone = ((16, 1), (16, 2), (32, 2), (least_n, 4), (2 * least_n, 4))
-        for (tile_n, warps), split, stages in product(dict.fromkeys(alone), (1, 2, 4, 8), (2, 3, 4, 5)):
-            yield GemmIdTile(tile_n, LEAST_SIDE, step, "slots", 0, split, warps, stages, operand)
+        for tile_n, steps, warps, stages in product((16, 32), (1, 2, 4, 8), (1, 2, 4, 8), (2, 3, 4)):
+            yield GemmIdTile(tile_n, LEAST_SIDE, step, "slots", 0, 1, steps, warps, stages, operand)
     _, touched = expected_tiles(problem, 1)
     mean = problem.slots / max(1.0, touched)
     rows = [t for t in ROW_TILES if t < 4 * mean and t * 8 > mean] or [ROW_TILES[0]]
-    for tile_m, tile_n, warps, stages in product(rows, (least_n, 2 * least_n), (4, 8), (2, 3, 4, 5)):
+    sides = product(rows, (least_n, 2 * least_n), (1, 4), (4, 8), (2, 3, 4))
+    for tile_m, tile_n, span, warps, stages in sides:
         for tail in (0, tile_m // 4):
             if tail == 0 or tail >= LEAST_SIDE:
-                yield GemmIdTile(tile_n, tile_m, step, "sorted", tail, 1, warps, stages, operand)
+                yield GemmIdTile(tile_n, tile_m, step, "sorted", tail, span, 1, warps, stages, operand)
 
 
 def stock(problem: Problem, limits: Limits) -> GemmIdTile | None:
@@ -51,7 +51,7 @@ def stock(problem: Problem, limits: Limits) -> GemmIdTile | None:
     mean = problem.slots / problem.experts
     for tile_m in sorted(ROW_TILES, key=lambda t: (t < mean, abs(t - mean))):
         for stages in (4, 3, 2):
-            tile = GemmIdTile(STOCK_ROWS, tile_m, step, "sorted", 0, 1, 4, stages, operand)
+            tile = GemmIdTile(STOCK_ROWS, tile_m, step, "sorted", 0, 1, 1, 4, stages, operand)
             if not broken_rules(tile, problem, limits):
                 return tile
     return None
