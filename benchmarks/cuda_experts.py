@@ -40,27 +40,26 @@ TOKENS = (512, 4096, 1)
 DISTINCT = 7
 ID_SETS = 16
 
-# (tile_n, split_k, warps, stages) of rows alone; (tile_n, tile_m, tail, warps, stages) of sorted rows.
+# (tile_n, steps, warps, stages) of rows alone; (tile_n, tile_m, tail, span, warps, stages) of sorted rows.
 ALONE = {
-    "up": ((16, 2, 1, 4), (16, 4, 1, 4), (16, 8, 1, 4), (16, 4, 2, 4), (32, 4, 2, 4), (64, 2, 4, 4), (64, 4, 4, 4)),
-    "down": ((16, 1, 1, 4), (16, 2, 1, 4), (16, 1, 2, 4), (32, 1, 2, 4), (32, 2, 2, 4), (64, 1, 4, 4), (64, 2, 4, 4)),
+    "up": ((16, 4, 4, 3), (16, 4, 4, 2), (16, 8, 8, 2), (16, 2, 2, 4), (16, 4, 4, 4), (32, 4, 4, 3), (32, 4, 8, 3)),
+    "down": ((16, 1, 8, 3), (16, 1, 8, 2), (16, 1, 8, 4), (16, 2, 16, 2), (16, 2, 16, 3), (16, 1, 4, 3)),
 }
 FEW = (
-    (64, 32, 0, 4, 4),
-    (64, 32, 8, 4, 3),
-    (128, 32, 0, 4, 3),
-    (64, 16, 0, 4, 4),
-    (64, 64, 16, 4, 3),
-    (128, 64, 16, 8, 3),
+    (64, 32, 0, 1, 4, 4),
+    (64, 32, 0, 2, 4, 4),
+    (64, 32, 0, 4, 4, 4),
+    (64, 32, 0, 4, 4, 3),
+    (128, 32, 0, 2, 4, 3),
+    (64, 64, 16, 4, 4, 3),
 )
 MANY = (
-    (64, 64, 16, 4, 3),
-    (64, 128, 0, 4, 2),
-    (64, 128, 32, 4, 3),
-    (128, 64, 16, 8, 3),
-    (128, 128, 32, 8, 3),
-    (128, 128, 0, 8, 2),
-    (128, 64, 16, 4, 3),
+    (64, 128, 32, 1, 4, 3),
+    (64, 128, 32, 4, 4, 3),
+    (64, 128, 32, 4, 4, 2),
+    (128, 128, 32, 2, 8, 3),
+    (128, 64, 16, 2, 4, 3),
+    (64, 64, 16, 4, 4, 3),
 )
 
 
@@ -68,13 +67,11 @@ def tiles(problem: Problem, direction: str, limits: Limits) -> list[str]:
     """Texts of the valid tiles that are raced on a problem."""
     step = arranged(problem).step
     if problem.m == 1:
-        texts = [
-            f"tile_n={n},tile_m=8,order=slots,split_k={s},warps={w},stages={st}" for n, s, w, st in ALONE[direction]
-        ]
+        texts = [f"tile_n={n},tile_m=8,order=slots,steps={s},warps={w},stages={st}" for n, s, w, st in ALONE[direction]]
     else:
         texts = [
-            f"tile_n={n},tile_m={m},tail={t},warps={w},stages={s}"
-            for n, m, t, w, s in (FEW if problem.m <= 512 else MANY)
+            f"tile_n={n},tile_m={m},tail={t},span={span},warps={w},stages={s}"
+            for n, m, t, span, w, s in (FEW if problem.m <= 512 else MANY)
         ]
     found = []
     for text in texts:
@@ -201,12 +198,8 @@ def baselines(
         return wide
 
     grouped = getattr(torch.nn.functional, "grouped_mm", None) or torch._grouped_mm
-    kind = torch.float16
-    try:
-        grouped(torch.zeros((16, 32), dtype=kind, device=device), torch.zeros((2, 32, 16), dtype=kind, device=device),
-                offs=torch.tensor([8, 16], dtype=torch.int32, device=device))  # fmt: skip
-    except (RuntimeError, ValueError):
-        kind = torch.bfloat16
+    # torch's grouped matmul takes bf16 alone on this card; the bits are fp16's, only the time counts.
+    kind = torch.bfloat16
     flat = ids.reshape(-1).long()
     ranges = torch.arange(EXPERTS, device=device)
 

@@ -17,6 +17,7 @@ from warptile.layouts.experts import expert_stride
 from warptile.proof import checks
 from warptile.proof.bounds import ACTIVATION_BLOCKS, ROUNDOFF, SUBNORMAL_SPACING_FP16, Unbounded, element_bound, gamma
 from warptile.proof.checks import CHECKS, Finding
+from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.groups import GroupedShape, plan
 from warptile.proof.references import EXACT_BITS, PERIOD, Case, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import ChosenRows, run
@@ -145,6 +146,8 @@ class _Proof:
             problem.x_dtype,
             EXACT_BITS.get(arithmetic.accumulator, 24),
             ACTIVATION_BLOCKS.get(arithmetic.activations, 0),
+            problem.y_dtype if kind == "exact" else "fp32",
+            SIGNIFICANT_BITS.get(arithmetic.weights.partition(" ")[0], 24) if kind == "exact" else 24,
         )
         distinct, rows = (
             (min(DISTINCT, shape.experts), min(PERIOD, shape.n)) if kind == "whole" else (shape.experts, shape.n)
@@ -171,7 +174,7 @@ class _Proof:
         if finding is not None:
             return finding
         if bound is None:
-            return checks.exact(y, want)
+            return checks.exact(y, want, problem.y_dtype)
         if y.size >= checks.NMSE_ELEMENTS:
             self.nmse = max(self.nmse, checks.nmse(y, want))
         self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(y, want, bound))

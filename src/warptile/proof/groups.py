@@ -54,8 +54,8 @@ class GroupedShape:
 
 
 def groups_of(sizes: list[int], top_k: int, outside: tuple[int, ...], seed: int) -> Ids:
-    """ids[tokens, top_k], shuffled, of which sizes[e] are e, and one each of `outside`; filled up to whole tokens by the
-    last expert."""
+    """ids[tokens, top_k], shuffled, of which sizes[e] are e, and one each of `outside`; filled up to whole tokens by
+    the last expert."""
     flat = [e for e, size in enumerate(sizes) for _ in range(size)] + list(outside)
     flat += [len(sizes) - 1] * (-len(flat) % top_k)
     return np.random.default_rng(seed).permutation(np.array(flat, np.int32)).reshape(-1, top_k)

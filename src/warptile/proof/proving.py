@@ -25,6 +25,7 @@ from warptile.contracts import (
 from warptile.proof import checks
 from warptile.proof.bounds import ACTIVATION_BLOCKS, Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
+from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.grouped import prove_grouped
 from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, run
@@ -50,8 +51,8 @@ def prove(
     """Prove a tile on a device, for a problem.
 
     level: "quick" or "full" (see `shapes.plan`). seed: of every input; the verdict names it. blocks: rows of a real
-    tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights (of a dense problem). deadline: seconds from now, asked for
-    before each shape. cache: references shared between tiles; without one they are computed for this call.
+    tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights (of a dense problem). deadline: seconds
+    from now, asked for before each shape. cache: references shared between tiles; without one they are computed for this call.
 
     Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
     Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
@@ -171,6 +172,8 @@ class _Proof:
             problem.x_dtype,
             EXACT_BITS.get(arithmetic.accumulator, 24),
             ACTIVATION_BLOCKS.get(arithmetic.activations, 0),
+            problem.y_dtype if kind == "exact" else "fp32",
+            SIGNIFICANT_BITS.get(arithmetic.weights.partition(" ")[0], 24) if kind == "exact" else 24,
         )
         rows = PERIOD if kind == "whole" else shape.n
         case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, rows)
@@ -189,7 +192,7 @@ class _Proof:
         if finding is not None:
             return finding
         if case.sums is None:
-            return checks.exact(y, case.want)
+            return checks.exact(y, case.want, problem.y_dtype)
         bound = element_bound(case.want, case.sums, arithmetic, shape.k, problem.x_dtype, problem.y_dtype)
         for start in range(0, shape.n, PERIOD * PERIODS_AT_ONCE if kind == "whole" else shape.n):
             finding = self._compare(y, case.want, bound, start)

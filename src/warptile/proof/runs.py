@@ -20,13 +20,14 @@ from warptile.contracts import (
     Tile,
     launches_of,
 )
-from warptile.contracts.runtime import all_ids, sample_dtype
+from warptile.contracts.runtime import all_ids
+from warptile.contracts.samples import storage_dtype, stored, widened
 from warptile.layouts import PackedWeights, piece_of
 from warptile.proof.checks import Finding, guards_intact, launched, unchanged, written
 
 Real = NDArray[np.float32] | NDArray[np.float16]
 
-POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7D5A, 0xFEC3)}
+POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7D5A, 0xFEC3), "bf16": (0x7FA5, 0xFFC3)}
 """Bit patterns of NaNs, two a type: an element left alone shows the first in one run and the second in the other.
 
 The first is a signalling NaN: what is computed from it is quiet, so a kernel that adds to y is told from one that
@@ -47,7 +48,7 @@ class ChosenRows:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left: y[m, n], and the first finding of the checks that need no reference."""
+    """What a run left: y[m, n] (bf16 widened to fp32), and the first finding of the checks that need no reference."""
 
     y: NDArray[Any]
     finding: Finding | None
@@ -66,13 +67,14 @@ def run(
 ) -> Outcome:
     """Run once and ask "launch", "guards", "inputs" and "written", in that order.
 
-    x[m, k], the weight slices and y[m, n] (of a grouped matmul ids and weights too) lie between guard bands; in the second run (`again`) each ends its
-    allocation instead, and y is poisoned with another pattern. All these are fresh and freed afterwards. Scratch
-    buffers are the runtime's: they are poisoned anew, and "guards" asks about theirs too.
+    x[m, k], the weight slices and y[m, n] (of a grouped matmul ids and weights too) lie between guard bands; in the
+    second run (`again`) each ends its allocation instead, and y is poisoned with another pattern. All these are fresh
+    and freed afterwards. Scratch buffers are the runtime's: they are poisoned anew, and "guards" asks about theirs too.
     """
-    dtype = sample_dtype(problem.y_dtype)
+    dtype = storage_dtype(problem.y_dtype)
     poison = POISONS[problem.y_dtype][again]
     blank = np.full((problem.y_rows, problem.n), poison, np.dtype(f"u{dtype.itemsize}"))
+    given = stored(x, problem.x_dtype)
     buffers: list[Buffer] = []
 
     def place(data: NDArray[Any]) -> Buffer:
@@ -82,10 +84,10 @@ def run(
         return buffer
 
     try:
-        x_buffer, y_buffer = place(x), place(blank)
+        x_buffer, y_buffer = place(given), place(blank)
         pieces = tuple(piece_of(s, place(s.words)) for s in packed.slices)
         weights = DeviceWeights(packed.format.name, packed.layout.name, packed.n, packed.k, pieces, packed.experts)
-        taken = {} if chosen is None else {"ids": chosen.ids}
+        taken: dict[str, NDArray[Any]] = {} if chosen is None else {"ids": chosen.ids}
         if chosen is not None and chosen.weights is not None:
             taken["weights"] = chosen.weights
         held_by = {name: place(data) for name, data in taken.items()}
@@ -98,7 +100,7 @@ def run(
         runtime.execute(launches)
         executed = runtime.executed_ids()
         intact = {name: runtime.guards_intact(buffer) for name, buffer in named.items()}
-        after_x = runtime.download(x_buffer, x.dtype, x.shape)
+        after_x = runtime.download(x_buffer, given.dtype, given.shape)
         after_w = [
             runtime.download(p.buffer, s.words.dtype, s.words.shape) for p, s in zip(pieces, packed.slices, strict=True)
         ]
@@ -109,12 +111,12 @@ def run(
     finding = (
         launched(executed, [launch.binary.id for launch in launches], binary.id, all_ids(binary))
         or guards_intact(intact)
-        or unchanged("x", x, after_x)
+        or unchanged("x", given, after_x)
         or next((f for name, data in taken.items() if (f := unchanged(name, data, after_taken[name]))), None)
         or next((f for s, w in zip(packed.slices, after_w, strict=True) if (f := unchanged("w", s.words, w))), None)
         or written(y, poison)
     )
-    return Outcome(y, finding)
+    return Outcome(widened(y, problem.y_dtype), finding)
 
 
 def _scratch_poison(nbytes: int, again: bool) -> NDArray[np.uint8]:

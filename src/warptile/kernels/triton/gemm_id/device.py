@@ -106,6 +106,8 @@ def some_tiles(
     y_row = Y + slot.to(tl.int64)[:, None] * y_stride
     steps = k // STEP
     tl.assume(steps > 0)
+    # The interpreter's loop counts in Python's integers.
+    zero = tl.full([], 0, tl.int32)
     for at_n in tl.range(first_n, end_n):
         row = at_n * TILE_N + tl.arange(0, TILE_N)
         own_row = held(row, rows)
@@ -113,7 +115,8 @@ def some_tiles(
         if expert < experts:
             exponent = load_unit(W, unit, row, rows)
             up, down = unit_factors(exponent, L)
-            for at in tl.range(0, steps):
+            for i in tl.range(0, steps):
+                at = zero + i
                 x = tl.load(x_row + at * STEP)
                 if DECODE == "plain":
                     value = decode_plain(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, TILE_N, L)

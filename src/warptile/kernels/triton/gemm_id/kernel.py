@@ -158,13 +158,22 @@ def _sorted(t: GemmIdTile, problem: Problem, limits: Limits) -> tuple[Build, ...
     )
     lists = (*ids, ("Order", "*i32"), ("Work", "*i32"))
     place = Build(f"{MODULE}.device:place_slots", lists, placing, ("Ids", "Work"), SORT_WARPS, 1)
-    product = _product(t, problem, limits, "gemm_sorted", (("Order", "*i32"), ("Work", "*i32")), (("TAIL", t.tail), ("SPAN", t.span), ("DRAIN", architecture(limits).asynchronous)))
+    product = _product(
+        t,
+        problem,
+        limits,
+        "gemm_sorted",
+        (("Order", "*i32"), ("Work", "*i32")),
+        (("TAIL", t.tail), ("SPAN", t.span), ("DRAIN", architecture(limits).asynchronous)),
+    )
     if not problem.summed:
         return count, place, product
     dtype = common.pointer(problem.y_dtype)
     pointers = (("Slots", dtype), ("Ids", "*i32"), ("Weights", "*fp32"), ("Y", dtype))
     aligned = ("Slots", "Y", *(("n", "y_stride") if problem.n % 16 == 0 else ()))
-    combine = Build(f"{MODULE}.device:combine", pointers, (("TOP_K", problem.top_k), ("BLOCK", COMBINED)), aligned, 4, 1)
+    combine = Build(
+        f"{MODULE}.device:combine", pointers, (("TOP_K", problem.top_k), ("BLOCK", COMBINED)), aligned, 4, 1
+    )
     return count, place, product, combine
 
 

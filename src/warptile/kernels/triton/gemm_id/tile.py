@@ -10,14 +10,14 @@ from warptile.contracts import Tile
 
 @dataclass(frozen=True)
 class GemmIdTile(Tile):
-    """A program computes tile_n weight rows of an expert by up to tile_m of the rows that go to it, tile_k elements of k
-    a step.
+    """A program computes tile_n weight rows of an expert by up to tile_m of the rows that go to it, tile_k elements of
+    k a step.
 
     order: "sorted" (rows sorted by expert first, so that rows share an expert's weights) or "slots" (a row of y alone,
     with no sorting: for few rows; tile_m is then the matrix unit's least, and where y is summed a program takes all of
-    a token's experts). Of "sorted": tail (a group's last tile of at most `tail` rows is computed as one of `tail`; 0: as
-    any other) and span (tiles along n that a program takes one after another). Of "slots": steps (parts of k taken at
-    once, by different warps). warps, stages, operand, decode: as in `triton.gemm`.
+    a token's experts). Of "sorted": tail (a group's last tile of at most `tail` rows is computed as one of `tail`; 0:
+    as any other) and span (tiles along n that a program takes one after another). Of "slots": steps (parts of k taken
+    at once, by different warps). warps, stages, operand, decode: as in `triton.gemm`.
     """
 
     kernel: ClassVar[str] = "triton.gemm_id"
