@@ -52,7 +52,8 @@ def prove(
 
     level: "quick" or "full" (see `shapes.plan`). seed: of every input; the verdict names it. blocks: rows of a real
     tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights (of a dense problem). deadline: seconds
-    from now, asked for before each shape. cache: references shared between tiles; without one they are computed for this call.
+    from now, asked for before each shape. cache: references shared between tiles; without one they are computed for
+    this call.
 
     Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
     Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
