@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 from transformers import AutoConfig, GenerationConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+from transformers.utils import logging
 
 from warptile.contracts import UnusableInput
 from warptile.layouts.fields import F32
@@ -41,7 +43,10 @@ def build(tensors: ModelTensors, backend: Backend | None, device: torch.device, 
     state, used = _state(tensors, _skeleton(kind, config), backend is not None, dtype)
     tensors.refuse_leftovers(used)
     quantization = None if backend is None else WarptileConfig(Plan(tensors, backend, dtype))
-    model = kind.from_pretrained(None, config=config, state_dict=state, dtype=dtype, quantization_config=quantization)
+    with _no_progress_bar():
+        model = kind.from_pretrained(
+            None, config=config, state_dict=state, dtype=dtype, quantization_config=quantization
+        )
     del state
     _divide_frequencies(model, tensors)
     model.generation_config = GenerationConfig(
@@ -50,6 +55,17 @@ def build(tensors: ModelTensors, backend: Backend | None, device: torch.device, 
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     return model.to(device).eval()
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _skeleton(kind: Any, config: Any) -> nn.Module:

@@ -119,6 +119,7 @@ class WarptileQuantizer(HfQuantizer):
                 else:
                     assert isinstance(each.module, QuantLinear)
                     each.module.join(group, index)
+                    group.path = together[0].path
         self._packed.clear()
         return model
 
