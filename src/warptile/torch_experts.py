@@ -5,6 +5,7 @@ Needs the extra `torch`. Importing this module registers the op `torch.ops.warpt
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from warptile.layouts.triton import NAME as QUADS
 from warptile.layouts.triton.repack import repack
 from warptile.runtimes.triton.engine import DTYPES, engine_of
 from warptile.runtimes.triton.memory import to_tensor
-from warptile.torch_ops import ALIGN_BYTES, best_of, current
+from warptile.torch_ops import ALIGN_BYTES, best_of, current, refuse_other_device, serve_from_tables
 from warptile.weights import QuantTensor
 
 
@@ -103,6 +104,34 @@ def matmul_id(
         batch_invariant, routing,
     )  # fmt: skip
     return y
+
+
+def matmul_id_served(
+    x: torch.Tensor,
+    w: QuantTensor,
+    ids: torch.Tensor,
+    weights: torch.Tensor | None,
+    experts: int,
+    device: str | None = None,
+    kernel: str | None = None,
+    tile: str | None = None,
+    routing: str = "",
+) -> torch.Tensor:
+    """`matmul_id` on x's own device, routed by its tables; w is packed there at first use and kept while it lives.
+
+    Raises UnusableInput as `matmul_id`, and where `device` names another device than x's.
+    """
+    refuse_other_device(x, device)
+    serve_from_tables(x.device)
+    key = (id(w), experts, str(x.device))
+    packed = _KEPT.get(key)
+    if packed is None:
+        packed = _KEPT[key] = TorchExperts.pack(w, experts, x.device)
+        weakref.finalize(w, _KEPT.pop, key, None)
+    return matmul_id(x, packed, ids, weights, kernel=kernel, tile=tile, routing=routing)
+
+
+_KEPT: dict[tuple[int, int, str], TorchExperts] = {}
 
 
 def refuse_bad_ids(ids: torch.Tensor, experts: int) -> None:

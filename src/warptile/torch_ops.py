@@ -104,12 +104,17 @@ def matmul_served(
 
     Raises UnusableInput as `matmul_torch`, and where `device` names another device than x's.
     """
+    refuse_other_device(x, device)
+    serve_from_tables(x.device, places)
+    return matmul_torch(x, w, kernel=kernel, tile=tile)
+
+
+def refuse_other_device(x: torch.Tensor, device: str | None) -> None:
+    """Raise UnusableInput where x is on the host, or `device` names another device than x's."""
     if x.device.type != "cuda" and not interpreting():
         raise UnusableInput(f"x is a tensor on {x.device}: move it to a CUDA or ROCm device, or pass a numpy array")
     if device is not None and not _names(device, x.device):
         raise UnusableInput(f"x is on {x.device}, device {device!r} was asked for")
-    serve_from_tables(x.device, places)
-    return matmul_torch(x, w, kernel=kernel, tile=tile)
 
 
 def serve_from_tables(device: torch.device, places: Places | None = None) -> None:

@@ -74,8 +74,10 @@ class WorkloadRow:
     """A group of tensors that ask for the same matmul.
 
     role: "linear"; "output" (runs for one row of a prefill: only the last token's logits are needed);
-    "experts" (3-D, grouped). tensors: their names in the file. nbytes: their packed bytes, all together.
-    m: 0, or the only m a shape file wants the row at. count: 0, or what a shape file counts.
+    "experts" (3-D, grouped; x is a row a token) or "experts_down" (grouped; x is a row for each expert that a token
+    takes, and y is summed by weight). tensors: their names in the file. nbytes: their packed bytes, all together.
+    m: 0, or the only m a shape file wants the row at. count: 0, or what a shape file counts. routing: of grouped rows,
+    as in `Problem`.
     """
 
     format: str
@@ -88,6 +90,7 @@ class WorkloadRow:
     top_k: int = 1
     m: int = 0
     count: int = 0
+    routing: str = ""
 
     @property
     def times(self) -> int:
@@ -108,11 +111,27 @@ class Workload:
     rows: tuple[WorkloadRow, ...]
     unsupported: tuple[tuple[str, int, float], ...] = ()
 
+    def routed(self, routing: str) -> Workload:
+        """The same model with tokens spread over experts as `routing` says."""
+        rows = tuple(dataclasses.replace(r, routing=routing) if r.role.startswith("experts") else r for r in self.rows)
+        return dataclasses.replace(self, rows=rows)
+
     def problems(self, m: int) -> tuple[Problem, ...]:
         """The problems of one pass over m tokens; the output matmul runs for one row."""
         merged: dict[Problem, int] = {}
         for row in self.rows:
             rows_m = row.m or (1 if row.role == "output" else m)
-            key = Problem(row.format, row.n, row.k, rows_m, experts=row.experts, top_k=row.top_k)
+            down = row.role == "experts_down"
+            key = Problem(
+                row.format,
+                row.n,
+                row.k,
+                rows_m,
+                experts=row.experts,
+                top_k=row.top_k,
+                routing=row.routing,
+                x_slots=down,
+                summed=down,
+            )
             merged[key] = merged.get(key, 0) + row.times
         return tuple(dataclasses.replace(p, count=c) for p, c in merged.items())

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile.contracts.errors import UnusableInput
-from warptile.contracts.problem import Problem
+from warptile.contracts.problem import Problem, Workload
 from warptile.gguf.escape import escaped, shown
 
 UNIFORM = "uniform"
@@ -84,6 +84,20 @@ def routing_of(text: str) -> str:
     if not isinstance(counts, list) or not all(type(c) is int and 0 <= c < 1 << 53 for c in counts):
         raise UnusableInput(f"{shown(path)}: not a list of whole numbers, one an expert")
     return recorded(counts)
+
+
+def routed(workload: Workload, text: str) -> Workload:
+    """The workload with tokens spread over experts as `routing_of` reads `text`.
+
+    Raises UnusableInput where it has no experts, or another number of them than a recorded routing.
+    """
+    routing = routing_of(text)
+    grouped = [row for row in workload.rows if row.role.startswith("experts")]
+    if not grouped:
+        raise UnusableInput(f"{escaped(workload.source)}: no experts for routing {escaped(text)} to spread tokens over")
+    for row in grouped:
+        shares(routing, row.experts)
+    return workload.routed(routing)
 
 
 def draw_ids(routing: str, experts: int, tokens: int, top_k: int, seed: int) -> NDArray[np.int32]:
