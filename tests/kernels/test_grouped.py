@@ -98,12 +98,12 @@ class Mutant:
     ("check", "problem", "before", "after"),
     [
         ("written", UP, "count[b] + P.tile_m - 1u", "count[b]"),
-        ("guards", UP, "min(count[b] - i * P.tile_m, P.tile_m)", "P.tile_m"),
+        ("nmse", UP, "min(count[b] - i * P.tile_m, P.tile_m)", "P.tile_m"),
         ("nmse", UP, "(expert - P.expert0) * P.stride", "expert * 0u"),
         ("nmse", UP, "(Y_ROW(token) / P.x_share)", "min(Y_ROW(token), 1u)"),
         ("written", UP, "if (!tile_named) return P.expert0 == 0u;", "if (!tile_named) return false;"),
         ("nmse", DOWN, "sum += Weights[s] * Slots", "sum += Slots"),
-        ("bound", DOWN, "j < P.top_k", "j < P.top_k - 1u"),
+        ("nmse", DOWN, "j < P.top_k", "j < P.top_k - 1u"),
         ("launch", DOWN, "executed[P.slot] = BUILD_ID", "executed[P.slot] = BUILD_ID ^ 1u"),
     ],
 )
