@@ -57,6 +57,17 @@ class Run:
         """Enqueue build `index` on the current stream; arguments in the device function's order, constants left out."""
         self.builds[index](grid, *arguments)
 
+    def box(self, index: int, name: str, tensor: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """The argument for box `name` of build `index`: `tensor`'s memory as shape and strides say, in elements of the
+        box's type. The innermost stride is 1; elements outside are read as zero."""
+        launcher: Any = self.builds[index]
+        return launcher.box(name, tensor, shape, strides)
+
+    def plane_box(self, index: int, name: str, words: torch.Tensor, start: int, end: int) -> Any:
+        """The same for 32-bit words [start, end) of a packed weight, in rows of the box's width."""
+        launcher: Any = self.builds[index]
+        return launcher.plane_box(name, words, start, end)
+
     def floats(self, count: int) -> torch.Tensor:
         """fp32[count], undefined, alive until the work enqueued here has used it."""
         return torch.empty(count, dtype=torch.float32, device=self.device)
