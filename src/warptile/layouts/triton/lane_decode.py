@@ -131,19 +131,54 @@ def load_plane(held, P: gl.constexpr):
     return found
 
 
+@gluon.constexpr_function
+def own_groups(groups):
+    """Scale groups that one lane of a quad works out: the quad shares the work of four or more."""
+    return groups // 4 if groups >= 4 else groups
+
+
 @gluon.jit
 def column(values, GROUPS: gl.constexpr):
-    """[64] or [64, 1] as [64, 1] that broadcasts to [64, GROUPS]."""
-    LAYOUT: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(1, lane_layout([GROUPS])))
-    flat = gl.reshape(values, (64,))
-    return gl.expand_dims(gl.convert_layout(flat, LAYOUT, assert_trivial=True), 1)
+    """[64] or [64, 1] as [64, 1, 1] that broadcasts to [64, 4, own groups]."""
+    LAYOUT: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(2, lane_layout([own_groups(GROUPS)])))
+    flat = gl.convert_layout(gl.reshape(values, (64,)), LAYOUT, assert_trivial=True)
+    return gl.expand_dims(gl.expand_dims(flat, 1), 2)
 
 
 @gluon.jit
-def groups_axis(GROUPS: gl.constexpr):
-    """0 .. GROUPS - 1 as [1, GROUPS]."""
-    LAYOUT: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(1, lane_layout([GROUPS])))
-    return gl.expand_dims(gl.arange(0, GROUPS, layout=LAYOUT), 0)
+def group_numbers(GROUPS: gl.constexpr):
+    """The groups that each lane works out, [1, 4, own groups]: every fourth from its own on; all, where there are fewer
+    than four."""
+    OWN: gl.constexpr = own_groups(GROUPS)
+    LAYOUT: gl.constexpr = lane_layout([OWN])
+    step = gl.arange(0, OWN, layout=gl.SliceLayout(0, gl.SliceLayout(1, LAYOUT)))
+    step = gl.expand_dims(gl.expand_dims(step, 0), 1)
+    lane = gl.arange(0, 4, layout=gl.SliceLayout(0, gl.SliceLayout(2, LAYOUT)))
+    lane = gl.expand_dims(gl.expand_dims(lane, 0), 2)
+    if GROUPS >= 4:
+        found = 4 * step + lane
+    else:
+        found = step + 0 * lane
+    return found
+
+
+@gluon.jit
+def of_lane(values, LANE: gl.constexpr):
+    """What lane LANE of each quad holds, in every lane."""
+    return gl.inline_asm_elementwise(
+        "shfl.sync.idx.b32 $0, $1, $2, 0x1c1f, 0xffffffff;", "=r,r,r", [values, values * 0 + LANE],
+        dtype=gl.int32, is_pure=True, pack=1,
+    )  # fmt: skip
+
+
+@gluon.jit
+def spread(found, GROUPS: gl.constexpr):
+    """All groups of a step in every lane, i32[64, 4, GROUPS], from each lane's own."""
+    if GROUPS >= 4:
+        even = gl.join(of_lane(found, 0), of_lane(found, 2))
+        odd = gl.join(of_lane(found, 1), of_lane(found, 3))
+        found = gl.reshape(gl.join(even, odd), (64, 4, GROUPS))
+    return gl.convert_layout(found, lane_layout([GROUPS]), assert_trivial=True)
 
 
 @gluon.jit
@@ -175,7 +210,7 @@ def whole(code):
 
 @gluon.jit
 def six_bit_factors(both, low, high, up, down):
-    """up d sc in the low and -down dmin mn in the high half of an i32[64, groups], each rounded once to fp16.
+    """up d sc in the low and -down dmin mn in the high half of an i32[64, 4, own groups], each rounded once to fp16.
 
     low, high: words with sc in the low and mn in the high half, their low nibbles and, 4 bits up, their high pairs of
     bits, between bits of others. sc | mn << 16 becomes fp16 by or-ing into 1024 and 1: sc + 1024 and 1 + mn / 1024,
@@ -203,7 +238,7 @@ def six_bit_factors(both, low, high, up, down):
 
 @gluon.jit
 def pick(words, index, EACH: gl.constexpr, BITS: gl.constexpr, GROUPS: gl.constexpr):
-    """Field number `index` [1, GROUPS] of BITS bits, EACH to a word, from the tuple's words [64]; other bits stay."""
+    """Field number `index` of BITS bits, EACH to a word, from the tuple's words [64]; other bits stay."""
     word = column(words[0], GROUPS)
     for i in gl.static_range(1, len(words)):
         word = gl.where(index < EACH * i, word, column(words[i], GROUPS))
@@ -212,14 +247,14 @@ def pick(words, index, EACH: gl.constexpr, BITS: gl.constexpr, GROUPS: gl.conste
 
 @gluon.jit
 def scales(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
-    """(scale, minimum) of the step's groups, fp32[64, groups], times up and down ([64] each).
+    """(scale, minimum) of a lane's own groups, fp32[64, 4, own groups], times up and down ([64] each).
 
     raw: what the planes hold of the step; FIRST: the first scale plane among them. The minimum is 0.0 where the kind
     has none.
     """
     GROUPS: gl.constexpr = L[7]
     KIND: gl.constexpr = L[6]
-    group = groups_axis(GROUPS)
+    group = group_numbers(GROUPS)
     up = column(up, GROUPS)
     down = column(down, GROUPS)
     minimum = 0.0
@@ -285,14 +320,14 @@ def scales(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
 @gluon.jit
 def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
     """What a code of each group is multiplied by (low half) and what is added then (high half), in fp16 over the rows'
-    units, i32[64, groups].
+    units, i32[64, 4, groups].
 
     Trit codes come 256 times too large, codebook values 128 too large; see `pairs_of`.
     """
     GROUPS: gl.constexpr = L[7]
     if L[6] == "k6min":
         both, first, second, high = split_four(raw[FIRST])
-        group = groups_axis(GROUPS)
+        group = group_numbers(GROUPS)
         part = at % (L[8] // (32 * L[2]))
         low = column(gl.where(part == 0, first, second), GROUPS) >> (4 * group)
         high = (column(high >> (8 * part), GROUPS) << 4) >> (2 * group)
@@ -305,9 +340,10 @@ def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
         if OFFSET != 0:
             shift = shift + scale * OFFSET
         found = gl.inline_asm_elementwise(
-            "cvt.rn.f16x2.f32 $0, $1, $2;", "=r,r,r", [-shift, scale * SHRINK], dtype=gl.int32, is_pure=True, pack=1
-        )
-    return found
+            "cvt.rn.f16x2.f32 $0, $1, $2;", "=r,r,r",
+            [-shift, scale * SHRINK], dtype=gl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+    return spread(found, GROUPS)
 
 
 @gluon.jit
@@ -338,9 +374,19 @@ def part_words(words, WORDS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.cons
     return found
 
 
+@gluon.constexpr_function
+def in_place(L):
+    """Whether codes of odd slots stay 4 bits up, which spares a shift: codes of 4 to 6 bits without a codebook."""
+    return L[3] == 0 and L[0] == 4 and L[10] != 0
+
+
 @gluon.jit
-def bit_pairs(words, B: gl.constexpr, P: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr):
-    """Codes of a part from a plane of B bits, i32[64, 4, 8]: e = 0 in the low half, e = 1 in the high half."""
+def bit_pairs(
+    words, B: gl.constexpr, P: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, UP: gl.constexpr,
+    ODD: gl.constexpr,
+):  # fmt: skip
+    """Codes of a part from a plane of B bits, i32[64, 4, 8]: e = 0 in the low half, e = 1 in the high half; UP bits up,
+    and ODD more in odd slots."""
     BITS: gl.constexpr = P[0]
     MASK: gl.constexpr = (1 << B) - 1
     if BITS < 32:
@@ -353,12 +399,15 @@ def bit_pairs(words, B: gl.constexpr, P: gl.constexpr, PART_AT: gl.constexpr, PA
         own = words >> (8 * B * PART_AT)
     EACH: gl.constexpr = 8 // WORDS
     LAYOUT: gl.constexpr = lane_layout([WORDS, EACH])
-    shift = slot_axis(EACH, LAYOUT) * B
+    slot = slot_axis(EACH, LAYOUT)
+    shift = slot * B
+    up = UP + ODD * (slot & 1)
     own = with_slots(own, WORDS, EACH)
     if BITS == 32:
-        pairs = (own >> shift) & (MASK * 0x00010001)
+        moved = gl.where(shift >= up, own >> gl.maximum(shift - up, 0), own << gl.maximum(up - shift, 0))
+        pairs = moved & ((MASK * 0x00010001) << up)
     else:
-        pairs = ((own >> shift) & MASK) | (((own >> (shift + BITS // 2)) & MASK) << 16)
+        pairs = (((own >> shift) & MASK) | (((own >> (shift + BITS // 2)) & MASK) << 16)) << up
     return gl.convert_layout(gl.reshape(pairs, (64, 4, 8)), lane_layout([8]), assert_trivial=True)
 
 
@@ -430,16 +479,17 @@ def looked_up(pairs, L: gl.constexpr):
 
 @gluon.jit
 def pairs_of(raw, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr):
-    """What codes stand for before scaling, two integers an i32[64, 4, 8]: the code, 256 times a trit, or 128 plus the
-    codebook's value. Read as fp16 they are subnormal: the integer times 2^-24."""
+    """What codes stand for before scaling, two integers an i32[64, 4, 8]: the code (16 times it in odd slots, where
+    `in_place` says so), 256 times a trit, or 128 plus the codebook's value. Read as fp16 they are subnormal: the integer times 2^-24."""
     if L[3] != 0:
         pairs = trit_pairs(raw, PART_AT, L)
     else:
         P0: gl.constexpr = planes[0]
-        pairs = bit_pairs(raw[0], L[0], P0, PART_AT, PARTS)
+        ODD: gl.constexpr = 4 if in_place(L) else 0
+        pairs = bit_pairs(raw[0], L[0], P0, PART_AT, PARTS, 0, ODD)
         if L[1] != 0:
             P1: gl.constexpr = planes[1]
-            pairs = pairs | (bit_pairs(raw[1], L[1], P1, PART_AT, PARTS) << L[0])
+            pairs = pairs | bit_pairs(raw[1], L[1], P1, PART_AT, PARTS, L[0], ODD)
         if L[10] == 0:
             pairs = looked_up(pairs, L)
     return pairs
@@ -447,19 +497,25 @@ def pairs_of(raw, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constex
 
 @gluon.jit
 def part_factors(found, GROUPS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr):
-    """The factors of one part's groups, i32[64, groups of a part], of those of the step."""
+    """The factors of one part's groups, i32[64, 4, groups of a part], of those of the step."""
     if GROUPS < 2 or PARTS == 1:
         own = found
-    elif PARTS == 2:
-        first, second = gl.split(gl.permute(gl.reshape(found, (64, 2, GROUPS // 2)), (0, 2, 1)))
+    else:
+        gl.static_assert(PARTS == 2)
+        first, second = gl.split(gl.permute(gl.reshape(found, (64, 4, 2, GROUPS // 2)), (0, 1, 3, 2)))
         if PART_AT == 0:
             own = first
         else:
             own = second
-    else:
-        gl.static_assert(PARTS == 4 and GROUPS == 4)
-        own = gl.reshape(split_four(found)[PART_AT], (64, 1))
     return own
+
+
+@gluon.jit
+def sixteenths(found):
+    """Packed factors whose low halves are for codes 16 times too large."""
+    return gl.inline_asm_elementwise(
+        "mul.rn.f16x2 $0, $1, $2;", "=r,r,r", [found, found * 0 + 0x3C002C00], dtype=gl.int32, is_pure=True, pack=1
+    )
 
 
 @gluon.jit
@@ -473,11 +529,12 @@ def decode_part(
     """
     pairs = pairs_of(raw, planes, PART_AT, PARTS, L)
     own = part_factors(found, L[7], PART_AT, PARTS)
-    GROUPS: gl.constexpr = own.shape[1]
+    GROUPS: gl.constexpr = own.shape[2]
     LAYOUT: gl.constexpr = lane_layout([GROUPS, 8 // GROUPS])
-    SHARED: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(3, LAYOUT))
     pairs = gl.convert_layout(gl.reshape(pairs, (64, 4, GROUPS, 8 // GROUPS)), LAYOUT, assert_trivial=True)
-    own = gl.expand_dims(gl.expand_dims(gl.convert_layout(own, SHARED, assert_trivial=True), 1), 3)
+    own = gl.expand_dims(gl.convert_layout(own, gl.SliceLayout(3, LAYOUT), assert_trivial=True), 3)
+    if in_place(L):
+        own = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, sixteenths(own))
     _, own = gl.broadcast(pairs, own)
     if BF16:
         made = gl.inline_asm_elementwise(

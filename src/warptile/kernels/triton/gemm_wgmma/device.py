@@ -83,15 +83,18 @@ def plane_of(planes, i):
 
 
 @gluon.jit
-def copy_plane(source, held, arrived, row, at, rows, P: gl.constexpr, STEP: gl.constexpr, COUNT: gl.constexpr):
+def copy_plane(
+    source, held, arrived, row, at, rows, wanted, P: gl.constexpr, STEP: gl.constexpr, COUNT: gl.constexpr
+):  # fmt: skip
     """Ask for a plane's part of a step, of rows `row` on, in COUNT copies."""
     first = (at // (P[2] // STEP)) * ((rows + 15) // 16 * 16) + row
     if is_wide(P):
-        tma.async_copy_global_to_shared(source, [first * row_bytes(P) // 128, 0], arrived, held)
+        tma.async_copy_global_to_shared(source, [first * row_bytes(P) // 128, 0], arrived, held, pred=wanted)
     else:
         BOX: gl.constexpr = held.shape[0] // COUNT
         for b in gl.static_range(COUNT):
-            tma.async_copy_global_to_shared(source, [first * P[1] + b * BOX], arrived, held.slice(b * BOX, BOX))
+            part = held.slice(b * BOX, BOX)
+            tma.async_copy_global_to_shared(source, [first * P[1] + b * BOX], arrived, part, pred=wanted)
 
 
 @gluon.jit
@@ -103,14 +106,34 @@ def produce(
     """The copying warp: fills stages as they fall empty."""
     PARTS: gl.constexpr = STEP // 64
     BYTES: gl.constexpr = stage_bytes(planes, TILE_N, TILE_M, STEP)
-    stage = 0
-    phase = 1
     begin, end = share(gl.program_id(0), programs, m, rows, steps, split, TILE_N, TILE_M)
+    first_tile = begin // steps
+    ahead = 0
     if EARLY:
+        # Weights do not depend on the launch before; activations do.
+        at_m, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
+        first = begin - first_tile * steps
+        ahead = gl.minimum(gl.minimum(end - begin, steps - first), STAGES)
+        for j in gl.static_range(STAGES):
+            arrived = full.index(j)
+            mbarrier.expect(arrived, BYTES, pred=j < ahead)
+            for i in gl.static_range(len(planes)):
+                copy_plane(
+                    sources[i], held[i].index(j), arrived, at_n * TILE_N, first + j, rows, j < ahead,
+                    plane_of(planes, i), STEP, boxes(plane_of(planes, i), TILE_N),
+                )  # fmt: skip
         gdc_wait()
-    for tile in range(begin // steps, (end - 1) // steps + 1):
+        for j in gl.static_range(STAGES):
+            for part in gl.static_range(PARTS):
+                tma.async_copy_global_to_shared(
+                    X, [at_m * TILE_M, (first + j) * STEP + part * 64], full.index(j), tokens.index(j * PARTS + part),
+                    pred=j < ahead,
+                )  # fmt: skip
+    stage = ahead % STAGES
+    phase = 1 - ahead // STAGES
+    for tile in range(first_tile, (end - 1) // steps + 1):
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first = gl.maximum(begin - tile * steps, 0)
+        first = gl.maximum(begin - tile * steps, 0) + gl.where(tile == first_tile, ahead, 0)
         last = gl.minimum(end - tile * steps, steps)
         for at in range(first, last):
             mbarrier.wait(empty.index(stage), phase)
@@ -118,8 +141,8 @@ def produce(
             mbarrier.expect(arrived, BYTES)
             for i in gl.static_range(len(planes)):
                 copy_plane(
-                    sources[i], held[i].index(stage), arrived, at_n * TILE_N, at, rows, plane_of(planes, i), STEP,
-                    boxes(plane_of(planes, i), TILE_N),
+                    sources[i], held[i].index(stage), arrived, at_n * TILE_N, at, rows, True,
+                    plane_of(planes, i), STEP, boxes(plane_of(planes, i), TILE_N),
                 )  # fmt: skip
             for part in gl.static_range(PARTS):
                 tma.async_copy_global_to_shared(
@@ -224,17 +247,33 @@ def store_tile(
 
 @gluon.jit
 def in_parts(acc, TILE_M: gl.constexpr):
-    """Sums [64, TILE_M] flat, neighbouring lanes to neighbouring addresses."""
+    """Sums [64, TILE_M] flat: each lane's four next to each other, neighbouring lanes in neighbouring places."""
     flat = gl.reshape(acc, (4, 2, 8, TILE_M // 8, 4, 2))
-    return gl.reshape(gl.permute(flat, (3, 1, 0, 2, 4, 5)), (64 * TILE_M,))
+    return gl.reshape(gl.permute(flat, (3, 0, 2, 4, 1, 5)), (64 * TILE_M,))
 
 
 @gluon.jit
 def from_parts(flat, TILE_M: gl.constexpr, LAYOUT: gl.constexpr):
     """Inverse of `in_parts`."""
-    found = gl.reshape(flat, (TILE_M // 8, 2, 4, 8, 4, 2))
-    found = gl.reshape(gl.permute(found, (2, 1, 3, 0, 4, 5)), (64, TILE_M))
+    found = gl.reshape(flat, (TILE_M // 8, 4, 8, 4, 2, 2))
+    found = gl.reshape(gl.permute(found, (1, 4, 2, 0, 3, 5)), (64, TILE_M))
     return gl.convert_layout(found, LAYOUT, assert_trivial=True)
+
+
+@gluon.jit
+def place_of(
+    program, tile, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M: gl.constexpr
+):  # fmt: skip
+    """Where a program keeps its part of a tile: its first tile and its last each have a place of their own."""
+    begin, _ = share(program, programs, m, rows, steps, split, TILE_N, TILE_M)
+    return 2 * program + gl.where(begin >= tile * steps, 0, 1)
+
+
+@gluon.jit
+def part_of(Part, place, own, inside, CONSUMERS: gl.constexpr, GROUP: gl.constexpr, SIZE: gl.constexpr):
+    """A program's part of a tile as it was kept, or zero where it is not `inside`."""
+    base = Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE
+    return gl.load(base + own, mask=inside & (own >= 0), other=0.0, cache_modifier=".cg")
 
 
 @gluon.jit
@@ -242,7 +281,8 @@ def consume(
     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    EARLY: gl.constexpr, PAIRS: gl.constexpr, STAGGER: gl.constexpr, HOLD: gl.constexpr,
+    CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: 64 rows of each tile of its program.
 
@@ -253,10 +293,17 @@ def consume(
     OPERAND: gl.constexpr = gl.DotOperandLayout(0, SUM, 2)
     ROW: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(1, lane_layout([1])))
     PARTS: gl.constexpr = STEP // 64
+    # Parts of a tile that are loaded at a time, by the registers they take.
+    TOGETHER: gl.constexpr = 1 if TILE_M == 256 else (2 if TILE_M == 128 or CONSUMERS == 4 else 4)
     program = gl.program_id(0)
     begin, end = share(program, programs, m, rows, steps, split, TILE_N, TILE_M)
     stage = 0
     phase = 0
+    if STAGGER > 0 and GROUP > 0:
+        gl.inline_asm_elementwise(
+            "nanosleep.u32 $1; mov.u32 $0, $1;", "=r,r", [gl.to_tensor(STAGGER * GROUP)], dtype=gl.int32,
+            is_pure=False, pack=1,
+        )  # fmt: skip
     for tile in range(begin // steps, (end - 1) // steps + 1):
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
         first = gl.maximum(begin - tile * steps, 0)
@@ -300,19 +347,28 @@ def consume(
             mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
             raw = load_step(held, stage, GROUP, CONSUMERS, planes)
             scaled = factors(raw, at + 1, up, down, L[15], L)
-            pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-            if PARTS == 4:
-                if SUMS == 2:
-                    acc, acc1, a0, a1, a2, a3 = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a0, a1, a2, a3))
-                else:
-                    acc, a0, a1, a2, a3 = hopper.warpgroup_mma_wait(0, deps=(acc, a0, a1, a2, a3))
+            # The next part is decoded into the registers of the first, which the matrix unit has read by then.
+            if PARTS == 1:
+                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                acc, a0, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a0, pairs))
             elif PARTS == 2:
+                acc, a0 = hopper.warpgroup_mma_wait(1, deps=(acc, a0))
+                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                if HOLD:
+                    # Never so: within one block, ptxas would move the decode behind the wait.
+                    if m + at < 0:
+                        gl.store(Count + pairs, pairs)
                 if SUMS == 2:
-                    acc, acc1, a0, a1 = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a0, a1))
+                    acc, acc1, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a1, pairs))
                 else:
-                    acc, a0, a1 = hopper.warpgroup_mma_wait(0, deps=(acc, a0, a1))
+                    acc, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a1, pairs))
             else:
-                acc, a0 = hopper.warpgroup_mma_wait(0, deps=(acc, a0))
+                acc, a0, a1, a2 = hopper.warpgroup_mma_wait(1, deps=(acc, a0, a1, a2))
+                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                if SUMS == 2:
+                    acc, acc1, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a3, pairs))
+                else:
+                    acc, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a3, pairs))
             mbarrier.arrive(empty.index(done))
         if SUMS == 2:
             acc = acc + acc1
@@ -329,19 +385,30 @@ def consume(
                 flat = in_parts(acc, TILE_M)
                 FLAT: gl.constexpr = flat.type.layout
                 own = gl.arange(0, SIZE, layout=FLAT)
-                # A program's first tile and its last each have a place of their own.
-                mine = 2 * program + gl.where(begin >= tile * steps, 0, 1)
-                gl.store(Part + (mine * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
+                place = place_of(program, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
+                gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
                 gl.thread_barrier()
                 count = Count + tile * CONSUMERS + GROUP
                 if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
                     gl.thread_barrier()
                     total_sum = gl.zeros((SIZE,), gl.float32, FLAT)
-                    for other in range(first_owner, last_owner + 1):
-                        other_begin, _ = share(other, programs, m, rows, steps, split, TILE_N, TILE_M)
-                        place = 2 * other + gl.where(other_begin >= tile * steps, 0, 1)
-                        part = Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own
-                        total_sum += gl.load(part, cache_modifier=".cg")
+                    for other in range(first_owner, last_owner + 1, TOGETHER):
+                        place = place_of(other, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
+                        p0 = part_of(Part, place, own, other <= last_owner, CONSUMERS, GROUP, SIZE)
+                        if TOGETHER >= 2:
+                            place = place_of(other + 1, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
+                            p1 = part_of(Part, place, own, other + 1 <= last_owner, CONSUMERS, GROUP, SIZE)
+                        if TOGETHER == 4:
+                            place = place_of(other + 2, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
+                            p2 = part_of(Part, place, own, other + 2 <= last_owner, CONSUMERS, GROUP, SIZE)
+                            place = place_of(other + 3, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
+                            p3 = part_of(Part, place, own, other + 3 <= last_owner, CONSUMERS, GROUP, SIZE)
+                        total_sum += p0
+                        if TOGETHER >= 2:
+                            total_sum += p1
+                        if TOGETHER == 4:
+                            total_sum += p2
+                            total_sum += p3
                     whole = from_parts(total_sum, TILE_M, SUM)
                     store_tile(whole, W, Y, m, rows, row0, y_stride, unit, at_m, row_first, TILE_M, PAIRS)
                     gl.store(count, 0)
@@ -355,7 +422,7 @@ def gemm_wgmma(
     X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
+    EARLY: gl.constexpr, PAIRS: gl.constexpr, STAGGER: gl.constexpr, HOLD: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
     BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order (over even and odd
@@ -410,7 +477,7 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
@@ -425,12 +492,12 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 1,
+                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
@@ -446,22 +513,22 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 1,
+                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 1,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 2,
+                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 2,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 3,
+                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,

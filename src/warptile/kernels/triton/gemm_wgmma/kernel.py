@@ -82,6 +82,8 @@ class GemmWgmma:
                 ("BF16", problem.x_dtype == "bf16"),
                 ("EARLY", bool(t.early)),
                 ("PAIRS", bool(t.pairs)),
+                ("STAGGER", t.stagger),
+                ("HOLD", bool(t.hold)),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),

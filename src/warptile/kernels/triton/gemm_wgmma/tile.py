@@ -34,6 +34,8 @@ class WgmmaTile(Tile):
     sums: int = 1
     early: int = 0
     pairs: int = 1
+    stagger: int = 0
+    hold: int = 1
 
     @property
     def tile_n(self) -> int:
