@@ -1,8 +1,9 @@
-"""Device decoders in Gluon: 64 rows of a step, from shared memory to the lanes that multiply them.
+"""Device decoders in Gluon: 64 or 128 rows of a step, from shared memory to the lanes that multiply them.
 
 Rows are counted as the matrix unit does (rho): lane group r = 0..7 of warp w holds rows 16 w + r and 16 w + 8 + r.
 They stand for the rows n = 16 w + 2 reversed(r) + h of the tile (h = 0, 1): neighbours lie in one lane, so that outputs
-leave as pairs, and the bits of r are reversed, so that eight lanes that read 16 bytes each meet no bank twice.
+leave as pairs, and the bits of r are reversed, so that eight lanes that read 16 bytes each meet no bank twice. Rows
+from 64 on are the same again, in further registers.
 
 `P` describes a plane: (bits of an element, elements a row has, elements along k it spans, code plane or not); `L` is
 `parameters.decoder_parameters`. A part is 64 elements along k, 8 slots of each quad lane.
@@ -12,10 +13,6 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-
-ROWS = gl.constexpr(64)
-PART = gl.constexpr(64)
-SLOTS = gl.constexpr(8)
 
 
 @gluon.constexpr_function
@@ -53,8 +50,8 @@ def held_layout(P):
 
 
 @gluon.constexpr_function
-def lane_layout(tail):
-    """Layout of [64 rho, 4 lanes, *tail], the tail in registers."""
+def lane_layout(rows, tail):
+    """Layout of [rows rho, 4 lanes, *tail], the tail in registers."""
     rank = 2 + len(tail)
 
     def basis(axis, value):
@@ -67,13 +64,15 @@ def lane_layout(tail):
             registers.append(basis(axis, step))
             step *= 2
     registers.append(basis(0, 8))
+    if rows == 128:
+        registers.append(basis(0, 64))
     lanes = [basis(1, 1), basis(1, 2), basis(0, 1), basis(0, 2), basis(0, 4)]
-    return gl.DistributedLinearLayout(registers, lanes, [basis(0, 16), basis(0, 32)], [], [64, 4, *tail])
+    return gl.DistributedLinearLayout(registers, lanes, [basis(0, 16), basis(0, 32)], [], [rows, 4, *tail])
 
 
 @gluon.constexpr_function
-def load_layout(P):
-    """Layout that loads 64 rows of a plane as `held_shape` has them: each lane its rows and, of a code plane, words."""
+def load_layout(P, rows):
+    """Layout that loads rows of a plane as `held_shape` has them: each lane its rows and, of a code plane, words."""
     row = P[1]
     own = row // 4 if P[3] else row
     wide = P[0] * P[1] // 8 >= 16
@@ -87,21 +86,23 @@ def load_layout(P):
         registers.append(basis(step))
         step *= 2
     registers.append(basis(row))
+    if rows == 128:
+        registers.append(basis(64 * row))
     quad = [own, 2 * own] if P[3] else [0, 0]
     lanes = [basis(quad[0]), basis(quad[1]), basis(8 * row), basis(4 * row), basis(2 * row)]
     warps = [basis(16 * row), basis(32 * row)]
-    shape = [64 * row // across, across] if wide else [64 * row]
+    shape = [rows * row // across, across] if wide else [rows * row]
     return gl.DistributedLinearLayout(registers, lanes, warps, [], shape)
 
 
 @gluon.jit
-def load_codes(held, P: gl.constexpr):
-    """A lane's words of a code plane, i32[64 rho, 4, words], zero-extended."""
-    LOAD: gl.constexpr = load_layout(P)
+def load_codes(held, P: gl.constexpr, ROWS: gl.constexpr):
+    """A lane's words of a code plane, i32[rho, 4, words], zero-extended."""
+    LOAD: gl.constexpr = load_layout(P, ROWS)
     WORDS: gl.constexpr = P[1] // 4
-    OUT: gl.constexpr = lane_layout([WORDS])
-    found = gl.reshape(held.load(LOAD), (2, 2, 2, 2, 2, 2, 4, WORDS))
-    found = gl.reshape(gl.permute(found, (0, 1, 5, 4, 3, 2, 6, 7)), (64, 4, WORDS))
+    OUT: gl.constexpr = lane_layout(ROWS, [WORDS])
+    found = gl.reshape(held.load(LOAD), (ROWS // 16, 2, 2, 2, 2, 4, WORDS))
+    found = gl.reshape(gl.permute(found, (0, 4, 3, 2, 1, 5, 6)), (ROWS, 4, WORDS))
     found = gl.convert_layout(found, OUT, assert_trivial=True)
     if P[0] < 32:
         found = found.to(gl.int32)
@@ -109,12 +110,12 @@ def load_codes(held, P: gl.constexpr):
 
 
 @gluon.jit
-def load_rows(held, P: gl.constexpr):
-    """A row's elements of a scale plane, i32[64 rho, elements], zero-extended."""
-    LOAD: gl.constexpr = load_layout(P)
-    OUT: gl.constexpr = gl.SliceLayout(1, lane_layout([P[1]]))
-    found = gl.reshape(held.load(LOAD), (2, 2, 2, 2, 2, 2, P[1]))
-    found = gl.reshape(gl.permute(found, (0, 1, 5, 4, 3, 2, 6)), (64, P[1]))
+def load_rows(held, P: gl.constexpr, ROWS: gl.constexpr):
+    """A row's elements of a scale plane, i32[rho, elements], zero-extended."""
+    LOAD: gl.constexpr = load_layout(P, ROWS)
+    OUT: gl.constexpr = gl.SliceLayout(1, lane_layout(ROWS, [P[1]]))
+    found = gl.reshape(held.load(LOAD), (ROWS // 16, 2, 2, 2, 2, P[1]))
+    found = gl.reshape(gl.permute(found, (0, 4, 3, 2, 1, 5)), (ROWS, P[1]))
     found = gl.convert_layout(found, OUT, assert_trivial=True)
     if P[0] < 32:
         found = found.to(gl.int32)
@@ -122,12 +123,12 @@ def load_rows(held, P: gl.constexpr):
 
 
 @gluon.jit
-def load_plane(held, P: gl.constexpr):
+def load_plane(held, P: gl.constexpr, ROWS: gl.constexpr):
     """A plane's part of a step that has arrived."""
     if P[3]:
-        found = load_codes(held, P)
+        found = load_codes(held, P, ROWS)
     else:
-        found = load_rows(held, P)
+        found = load_rows(held, P, ROWS)
     return found
 
 
@@ -139,18 +140,19 @@ def own_groups(groups):
 
 @gluon.jit
 def column(values, GROUPS: gl.constexpr):
-    """[64] or [64, 1] as [64, 1, 1] that broadcasts to [64, 4, own groups]."""
-    LAYOUT: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(2, lane_layout([own_groups(GROUPS)])))
-    flat = gl.convert_layout(gl.reshape(values, (64,)), LAYOUT, assert_trivial=True)
+    """[rows] or [rows, 1] as [rows, 1, 1] that broadcasts to [rows, 4, own groups]."""
+    ROWS: gl.constexpr = values.shape[0]
+    LAYOUT: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(2, lane_layout(ROWS, [own_groups(GROUPS)])))
+    flat = gl.convert_layout(gl.reshape(values, (ROWS,)), LAYOUT, assert_trivial=True)
     return gl.expand_dims(gl.expand_dims(flat, 1), 2)
 
 
 @gluon.jit
-def group_numbers(GROUPS: gl.constexpr):
+def group_numbers(GROUPS: gl.constexpr, ROWS: gl.constexpr):
     """The groups that each lane works out, [1, 4, own groups]: every fourth from its own on; all, where there are fewer
     than four."""
     OWN: gl.constexpr = own_groups(GROUPS)
-    LAYOUT: gl.constexpr = lane_layout([OWN])
+    LAYOUT: gl.constexpr = lane_layout(ROWS, [OWN])
     step = gl.arange(0, OWN, layout=gl.SliceLayout(0, gl.SliceLayout(1, LAYOUT)))
     step = gl.expand_dims(gl.expand_dims(step, 0), 1)
     lane = gl.arange(0, 4, layout=gl.SliceLayout(0, gl.SliceLayout(2, LAYOUT)))
@@ -173,24 +175,25 @@ def of_lane(values, LANE: gl.constexpr):
 
 @gluon.jit
 def spread(found, GROUPS: gl.constexpr):
-    """All groups of a step in every lane, i32[64, 4, GROUPS], from each lane's own."""
+    """All groups of a step in every lane, i32[rows, 4, GROUPS], from each lane's own."""
+    ROWS: gl.constexpr = found.shape[0]
     if GROUPS >= 4:
         even = gl.join(of_lane(found, 0), of_lane(found, 2))
         odd = gl.join(of_lane(found, 1), of_lane(found, 3))
-        found = gl.reshape(gl.join(even, odd), (64, 4, GROUPS))
-    return gl.convert_layout(found, lane_layout([GROUPS]), assert_trivial=True)
+        found = gl.reshape(gl.join(even, odd), (ROWS, 4, GROUPS))
+    return gl.convert_layout(found, lane_layout(ROWS, [GROUPS]), assert_trivial=True)
 
 
 @gluon.jit
 def split_two(words):
-    """[64, 2] to two of [64]."""
+    """[rows, 2] to two of [rows]."""
     return gl.split(words)
 
 
 @gluon.jit
 def split_four(words):
-    """[64, 4] to four of [64]."""
-    even, odd = gl.split(gl.reshape(words, (64, 2, 2)))
+    """[rows, 4] to four of [rows]."""
+    even, odd = gl.split(gl.reshape(words, (words.shape[0], 2, 2)))
     first, third = gl.split(even)
     second, fourth = gl.split(odd)
     return first, second, third, fourth
@@ -210,7 +213,7 @@ def whole(code):
 
 @gluon.jit
 def six_bit_factors(both, low, high, up, down):
-    """up d sc in the low and -down dmin mn in the high half of an i32[64, 4, own groups], each rounded once to fp16.
+    """up d sc in the low and -down dmin mn in the high half of an i32[rows, 4, own groups], each rounded once to fp16.
 
     low, high: words with sc in the low and mn in the high half, their low nibbles and, 4 bits up, their high pairs of
     bits, between bits of others. sc | mn << 16 becomes fp16 by or-ing into 1024 and 1: sc + 1024 and 1 + mn / 1024,
@@ -238,7 +241,7 @@ def six_bit_factors(both, low, high, up, down):
 
 @gluon.jit
 def pick(words, index, EACH: gl.constexpr, BITS: gl.constexpr, GROUPS: gl.constexpr):
-    """Field number `index` of BITS bits, EACH to a word, from the tuple's words [64]; other bits stay."""
+    """Field number `index` of BITS bits, EACH to a word, from the tuple's words [rows]; other bits stay."""
     word = column(words[0], GROUPS)
     for i in gl.static_range(1, len(words)):
         word = gl.where(index < EACH * i, word, column(words[i], GROUPS))
@@ -247,14 +250,14 @@ def pick(words, index, EACH: gl.constexpr, BITS: gl.constexpr, GROUPS: gl.conste
 
 @gluon.jit
 def scales(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
-    """(scale, minimum) of a lane's own groups, fp32[64, 4, own groups], times up and down ([64] each).
+    """(scale, minimum) of a lane's own groups, fp32[rows, 4, own groups], times up and down ([rows] each).
 
     raw: what the planes hold of the step; FIRST: the first scale plane among them. The minimum is 0.0 where the kind
     has none.
     """
     GROUPS: gl.constexpr = L[7]
     KIND: gl.constexpr = L[6]
-    group = group_numbers(GROUPS)
+    group = group_numbers(GROUPS, up.shape[0])
     up = column(up, GROUPS)
     down = column(down, GROUPS)
     minimum = 0.0
@@ -320,14 +323,14 @@ def scales(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
 @gluon.jit
 def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
     """What a code of each group is multiplied by (low half) and what is added then (high half), in fp16 over the rows'
-    units, i32[64, 4, groups].
+    units, i32[rows, 4, groups].
 
     Trit codes come 256 times too large, codebook values 128 too large; see `pairs_of`.
     """
     GROUPS: gl.constexpr = L[7]
     if L[6] == "k6min":
         both, first, second, high = split_four(raw[FIRST])
-        group = group_numbers(GROUPS)
+        group = group_numbers(GROUPS, up.shape[0])
         part = at % (L[8] // (32 * L[2]))
         low = column(gl.where(part == 0, first, second), GROUPS) >> (4 * group)
         high = (column(high >> (8 * part), GROUPS) << 4) >> (2 * group)
@@ -355,8 +358,8 @@ def slot_axis(COUNT: gl.constexpr, LAYOUT: gl.constexpr):
 
 @gluon.jit
 def with_slots(words, WORDS: gl.constexpr, EACH: gl.constexpr):
-    """i32[64, 4, WORDS] as [64, 4, WORDS, 1] that broadcasts to EACH slots a word."""
-    LAYOUT: gl.constexpr = lane_layout([WORDS, EACH])
+    """i32[rows, 4, WORDS] as [rows, 4, WORDS, 1] that broadcasts to EACH slots a word."""
+    LAYOUT: gl.constexpr = lane_layout(words.shape[0], [WORDS, EACH])
     return gl.expand_dims(gl.convert_layout(words, gl.SliceLayout(3, LAYOUT), assert_trivial=True), 3)
 
 
@@ -364,7 +367,7 @@ def with_slots(words, WORDS: gl.constexpr, EACH: gl.constexpr):
 def part_words(words, WORDS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr):
     """The words of one part of two."""
     if PARTS == 2:
-        first, second = gl.split(gl.permute(gl.reshape(words, (64, 4, 2, WORDS)), (0, 1, 3, 2)))
+        first, second = gl.split(gl.permute(gl.reshape(words, (words.shape[0], 4, 2, WORDS)), (0, 1, 3, 2)))
         if PART_AT == 0:
             found = first
         else:
@@ -385,9 +388,10 @@ def bit_pairs(
     words, B: gl.constexpr, P: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, UP: gl.constexpr,
     ODD: gl.constexpr,
 ):  # fmt: skip
-    """Codes of a part from a plane of B bits, i32[64, 4, 8]: e = 0 in the low half, e = 1 in the high half; UP bits up,
-    and ODD more in odd slots."""
+    """Codes of a part from a plane of B bits, i32[rows, 4, 8]: e = 0 in the low half, e = 1 in the high half; UP bits
+    up, and ODD more in odd slots."""
     BITS: gl.constexpr = P[0]
+    ROWS: gl.constexpr = words.shape[0]
     MASK: gl.constexpr = (1 << B) - 1
     if BITS < 32:
         gl.static_assert(PARTS * 8 * 2 * B == BITS)
@@ -398,7 +402,7 @@ def bit_pairs(
         WORDS: gl.constexpr = 1
         own = words >> (8 * B * PART_AT)
     EACH: gl.constexpr = 8 // WORDS
-    LAYOUT: gl.constexpr = lane_layout([WORDS, EACH])
+    LAYOUT: gl.constexpr = lane_layout(ROWS, [WORDS, EACH])
     slot = slot_axis(EACH, LAYOUT)
     shift = slot * B
     up = UP + ODD * (slot & 1)
@@ -408,7 +412,7 @@ def bit_pairs(
         pairs = moved & ((MASK * 0x00010001) << up)
     else:
         pairs = (((own >> shift) & MASK) | (((own >> (shift + BITS // 2)) & MASK) << 16)) << up
-    return gl.convert_layout(gl.reshape(pairs, (64, 4, 8)), lane_layout([8]), assert_trivial=True)
+    return gl.convert_layout(gl.reshape(pairs, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
 
 
 @gluon.jit
@@ -422,14 +426,15 @@ def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     COUNT2: gl.constexpr = L[5]
     END0: gl.constexpr = COUNT0 * 5 // 8
     END1: gl.constexpr = END0 + COUNT1 * 5 // 8
-    LAYOUT: gl.constexpr = lane_layout([1, 8])
+    ROWS: gl.constexpr = raw[0].shape[0]
+    LAYOUT: gl.constexpr = lane_layout(ROWS, [1, 8])
     slot = slot_axis(8, LAYOUT) + 8 * PART_AT
     lane = gl.arange(0, 4, layout=gl.SliceLayout(0, gl.SliceLayout(2, gl.SliceLayout(3, LAYOUT))))
     lane = gl.expand_dims(gl.expand_dims(gl.expand_dims(lane, 0), 2), 3)
     if COUNT0 == 32:
         low, high = gl.split(raw[0])
-        low = with_slots(gl.reshape(low, (64, 4, 1)), 1, 8)
-        high = with_slots(gl.reshape(high, (64, 4, 1)), 1, 8)
+        low = with_slots(gl.reshape(low, (ROWS, 4, 1)), 1, 8)
+        high = with_slots(gl.reshape(high, (ROWS, 4, 1)), 1, 8)
         word0 = gl.where((slot & 2) == 0, low, high)
     else:
         word0 = with_slots(raw[0], 1, 8)
@@ -440,7 +445,7 @@ def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     else:
         word1 = (word1 & 0xFF) | ((word1 & 0xFF00) << 8)
     TAIL: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, LAYOUT)))
-    tail = gl.convert_layout(gl.reshape(raw[2], (64,)), TAIL, assert_trivial=True)
+    tail = gl.convert_layout(gl.reshape(raw[2], (ROWS,)), TAIL, assert_trivial=True)
     tail = gl.expand_dims(gl.expand_dims(gl.expand_dims(tail, 1), 2), 3)
     word2 = tail >> (8 * ((2 * lane) % COUNT2))
     word2 = (word2 & 0xFF) | ((word2 & 0xFF00) << 8)
@@ -450,7 +455,7 @@ def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     power = gl.where(digit == 0, 1, gl.where(digit == 1, 3, gl.where(digit == 2, 9, gl.where(digit == 3, 27, 81))))
     word = gl.where(slot < END0, word0, gl.where(slot < END1, word1, word2)) & 0x00FF00FF
     pairs = (((word * power) & 0x00FF00FF) * 3) & 0x03000300
-    return gl.convert_layout(gl.reshape(pairs, (64, 4, 8)), lane_layout([8]), assert_trivial=True)
+    return gl.convert_layout(gl.reshape(pairs, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
 
 
 @gluon.jit
@@ -479,8 +484,9 @@ def looked_up(pairs, L: gl.constexpr):
 
 @gluon.jit
 def pairs_of(raw, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr):
-    """What codes stand for before scaling, two integers an i32[64, 4, 8]: the code (16 times it in odd slots, where
-    `in_place` says so), 256 times a trit, or 128 plus the codebook's value. Read as fp16 they are subnormal: the integer times 2^-24."""
+    """What codes stand for before scaling, two integers an i32[rows, 4, 8]: the code (16 times it in odd slots, where
+    `in_place` says so), 256 times a trit, or 128 plus the codebook's value. Read as fp16 they are subnormal: the
+    integer times 2^-24."""
     if L[3] != 0:
         pairs = trit_pairs(raw, PART_AT, L)
     else:
@@ -497,12 +503,12 @@ def pairs_of(raw, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constex
 
 @gluon.jit
 def part_factors(found, GROUPS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr):
-    """The factors of one part's groups, i32[64, 4, groups of a part], of those of the step."""
+    """The factors of one part's groups, i32[rows, 4, groups of a part], of those of the step."""
     if GROUPS < 2 or PARTS == 1:
         own = found
     else:
         gl.static_assert(PARTS == 2)
-        first, second = gl.split(gl.permute(gl.reshape(found, (64, 4, 2, GROUPS // 2)), (0, 1, 3, 2)))
+        first, second = gl.split(gl.permute(gl.reshape(found, (found.shape[0], 4, 2, GROUPS // 2)), (0, 1, 3, 2)))
         if PART_AT == 0:
             own = first
         else:
@@ -522,7 +528,7 @@ def sixteenths(found):
 def decode_part(
     raw, found, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr, BF16: gl.constexpr
 ):  # fmt: skip
-    """Decoded weights of part PART_AT over the rows' units, two fp16 or bf16 an i32[64, 4, 8]; found: `factors`.
+    """Decoded weights of part PART_AT over the rows' units, two fp16 or bf16 an i32[rows, 4, 8]; found: `factors`.
 
     One fused multiply-add makes two in fp16, of codes read as subnormal fp16 (times 2^-24) and the scales times 2^24;
     bf16 rounds that result once more.
@@ -530,8 +536,9 @@ def decode_part(
     pairs = pairs_of(raw, planes, PART_AT, PARTS, L)
     own = part_factors(found, L[7], PART_AT, PARTS)
     GROUPS: gl.constexpr = own.shape[2]
-    LAYOUT: gl.constexpr = lane_layout([GROUPS, 8 // GROUPS])
-    pairs = gl.convert_layout(gl.reshape(pairs, (64, 4, GROUPS, 8 // GROUPS)), LAYOUT, assert_trivial=True)
+    ROWS: gl.constexpr = pairs.shape[0]
+    LAYOUT: gl.constexpr = lane_layout(ROWS, [GROUPS, 8 // GROUPS])
+    pairs = gl.convert_layout(gl.reshape(pairs, (ROWS, 4, GROUPS, 8 // GROUPS)), LAYOUT, assert_trivial=True)
     own = gl.expand_dims(gl.convert_layout(own, gl.SliceLayout(3, LAYOUT), assert_trivial=True), 3)
     if in_place(L):
         own = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, sixteenths(own))
@@ -565,12 +572,12 @@ def decode_part(
             }""",
             "=r,r,r", [pairs, own], dtype=gl.int32, is_pure=True, pack=1,
         )  # fmt: skip
-    return gl.convert_layout(gl.reshape(made, (64, 4, 8)), lane_layout([8]), assert_trivial=True)
+    return gl.convert_layout(gl.reshape(made, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
 
 
 @gluon.jit
 def as_operand(pairs, LAYOUT: gl.constexpr, BF16: gl.constexpr):
-    """Decoded pairs i32[64, 4, 8] as [64, 64] in the order of k, in the matrix unit's register operand."""
+    """Decoded pairs i32[rows, 4, 8] as [rows, 64] in the order of k, in the matrix unit's register operand."""
     if BF16:
         low, high = gl.inline_asm_elementwise(
             "mov.b32 {$0, $1}, $2;", "=h,=h,r", [pairs], dtype=(gl.bfloat16, gl.bfloat16), is_pure=True, pack=1
@@ -579,5 +586,5 @@ def as_operand(pairs, LAYOUT: gl.constexpr, BF16: gl.constexpr):
         low, high = gl.inline_asm_elementwise(
             "mov.b32 {$0, $1}, $2;", "=h,=h,r", [pairs], dtype=(gl.float16, gl.float16), is_pure=True, pack=1
         )
-    found = gl.reshape(gl.permute(gl.join(low, high), (0, 2, 1, 3)), (64, 64))
+    found = gl.reshape(gl.permute(gl.join(low, high), (0, 2, 1, 3)), (pairs.shape[0], 64))
     return gl.convert_layout(found, LAYOUT, assert_trivial=True)

@@ -64,27 +64,8 @@ def share(program, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M
 
 
 @gluon.jit
-def owners(tile, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M: gl.constexpr):
-    """(first, last) of the programs that share a tile."""
-    if split > 0:
-        first = tile * split
-        last = first + split - 1
-    else:
-        total = ((rows + TILE_N - 1) // TILE_N) * ((m + TILE_M - 1) // TILE_M) * steps
-        first = ((tile * steps + 1) * programs - 1) // total
-        last = ((tile * steps + steps) * programs - 1) // total
-    return first, last
-
-
-@gluon.constexpr_function
-def plane_of(planes, i):
-    """The plane of that number."""
-    return planes[i]
-
-
-@gluon.jit
-def copy_plane(
-    source, held, arrived, row, at, rows, wanted, P: gl.constexpr, STEP: gl.constexpr, COUNT: gl.constexpr
+def tiles_of(
+    program, programs, begin, end, m, rows, steps, TILE_N: gl.constexpr, TILE_M: gl.constexpr, WHOLE: gl.constexpr
 ):  # fmt: skip
     """Ask for a plane's part of a step, of rows `row` on, in COUNT copies."""
     first = (at // (P[2] // STEP)) * ((rows + 15) // 16 * 16) + row
@@ -100,20 +81,22 @@ def copy_plane(
 @gluon.jit
 def produce(
     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, planes: gl.constexpr,
-    TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr,
+    TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr,
     GROUP_M: gl.constexpr, EARLY: gl.constexpr,
 ):  # fmt: skip
     """The copying warp: fills stages as they fall empty."""
     PARTS: gl.constexpr = STEP // 64
     BYTES: gl.constexpr = stage_bytes(planes, TILE_N, TILE_M, STEP)
     begin, end = share(gl.program_id(0), programs, m, rows, steps, split, TILE_N, TILE_M)
-    first_tile = begin // steps
+    first_tile, end_tile, stride = tiles_of(
+        gl.program_id(0), programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE
+    )
     ahead = 0
     if EARLY:
         # Weights do not depend on the launch before; activations do.
         at_m, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first = begin - first_tile * steps
-        ahead = gl.minimum(gl.minimum(end - begin, steps - first), STAGES)
+        first = 0 if WHOLE else begin - first_tile * steps
+        ahead = gl.minimum(steps - first if WHOLE else gl.minimum(end - begin, steps - first), STAGES)
         for j in gl.static_range(STAGES):
             arrived = full.index(j)
             mbarrier.expect(arrived, BYTES, pred=j < ahead)
@@ -131,10 +114,13 @@ def produce(
                 )  # fmt: skip
     stage = ahead % STAGES
     phase = 1 - ahead // STAGES
-    for tile in range(first_tile, (end - 1) // steps + 1):
+    for tile in range(first_tile, end_tile, stride):
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first = gl.maximum(begin - tile * steps, 0) + gl.where(tile == first_tile, ahead, 0)
-        last = gl.minimum(end - tile * steps, steps)
+        first = gl.where(tile == first_tile, ahead, 0)
+        last = steps
+        if not WHOLE:
+            first += gl.maximum(begin - tile * steps, 0)
+            last = gl.minimum(end - tile * steps, steps)
         for at in range(first, last):
             mbarrier.wait(empty.index(stage), phase)
             arrived = full.index(stage)
@@ -155,48 +141,48 @@ def produce(
 
 
 @gluon.jit
-def load_step(held, stage, group, CONSUMERS: gl.constexpr, planes: gl.constexpr):
-    """What every plane holds of a stage for a consumer's 64 rows, as a tuple."""
+def load_step(held, stage, group, CONSUMERS: gl.constexpr, planes: gl.constexpr, ROWS: gl.constexpr):
+    """What every plane holds of a stage for a consumer's rows, as a tuple."""
     COUNT: gl.constexpr = len(planes)
     index = stage * CONSUMERS + group
     P0: gl.constexpr = planes[0]
-    a = load_plane(view(held[0], CONSUMERS, P0).index(index), P0)
+    a = load_plane(view(held[0], CONSUMERS, P0, ROWS).index(index), P0, ROWS)
     if COUNT == 1:
         found = (a,)
     else:
         P1: gl.constexpr = planes[1]
-        b = load_plane(view(held[1], CONSUMERS, P1).index(index), P1)
+        b = load_plane(view(held[1], CONSUMERS, P1, ROWS).index(index), P1, ROWS)
         if COUNT == 2:
             found = (a, b)
         else:
             P2: gl.constexpr = planes[2]
-            c = load_plane(view(held[2], CONSUMERS, P2).index(index), P2)
+            c = load_plane(view(held[2], CONSUMERS, P2, ROWS).index(index), P2, ROWS)
             if COUNT == 3:
                 found = (a, b, c)
             else:
                 P3: gl.constexpr = planes[3]
-                d = load_plane(view(held[3], CONSUMERS, P3).index(index), P3)
+                d = load_plane(view(held[3], CONSUMERS, P3, ROWS).index(index), P3, ROWS)
                 if COUNT == 4:
                     found = (a, b, c, d)
                 else:
                     P4: gl.constexpr = planes[4]
-                    e = load_plane(view(held[4], CONSUMERS, P4).index(index), P4)
+                    e = load_plane(view(held[4], CONSUMERS, P4, ROWS).index(index), P4, ROWS)
                     found = (a, b, c, d, e)
     return found
 
 
 @gluon.jit
-def view(held, CONSUMERS: gl.constexpr, P: gl.constexpr):
-    """A plane's stages as one buffer of 64 rows for each consumer."""
-    return held._reinterpret(element(P), [held.shape[0] * CONSUMERS] + held_shape(P, 64), held_layout(P))
+def view(held, CONSUMERS: gl.constexpr, P: gl.constexpr, ROWS: gl.constexpr):
+    """A plane's stages as one buffer of ROWS rows for each consumer."""
+    return held._reinterpret(element(P), [held.shape[0] * CONSUMERS] + held_shape(P, ROWS), held_layout(P))
 
 
 @gluon.jit
-def row_numbers(LAYOUT: gl.constexpr):
-    """The rows of a consumer's tile that the matrix unit's rows stand for, i32[64]."""
-    rho = gl.arange(0, 64, layout=LAYOUT)
+def row_numbers(LAYOUT: gl.constexpr, ROWS: gl.constexpr):
+    """The rows of a consumer's tile that the matrix unit's rows stand for, i32[ROWS]."""
+    rho = gl.arange(0, ROWS, layout=LAYOUT)
     reversed_group = ((rho & 1) << 3) | ((rho & 2) << 1) | ((rho & 4) >> 1)
-    return (rho & 48) | reversed_group | ((rho >> 3) & 1)
+    return (rho & 112) | reversed_group | ((rho >> 3) & 1)
 
 
 @gluon.jit
@@ -208,20 +194,21 @@ def unit_exponents(W, unit, row, rows):
 
 @gluon.jit
 def store_tile(
-    acc, W, Y, m, rows, row0, y_stride, unit, at_m, row_first, TILE_M: gl.constexpr, PAIRS: gl.constexpr
+    acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M: gl.constexpr, PAIRS: gl.constexpr
 ):  # fmt: skip
-    """y of a consumer's sums [64 rho, TILE_M], times the rows' units; with PAIRS two neighbouring rows in one store,
-    for which y, its stride and row0 are even."""
-    sums = gl.permute(gl.reshape(acc, (4, 2, 8, TILE_M)), (0, 2, 3, 1))
+    """y of a consumer's sums [rho, TILE_M], times the rows' units (biased exponents [rho]); with PAIRS two neighbouring
+    rows in one store, for which y, its stride and row0 are even."""
+    unit = gl.convert_layout((exponent << 23).to(gl.float32, bitcast=True), gl.SliceLayout(1, acc.type.layout))
+    acc = acc * gl.expand_dims(unit, 1)
+    PAIRED: gl.constexpr = acc.shape[0] // 2
+    sums = gl.permute(gl.reshape(acc, (acc.shape[0] // 16, 2, 8, TILE_M)), (0, 2, 3, 1))
     even, odd = gl.split(sums)
-    even = gl.reshape(even, (32, TILE_M))
-    odd = gl.reshape(odd, (32, TILE_M))
+    even = gl.reshape(even, (PAIRED, TILE_M))
+    odd = gl.reshape(odd, (PAIRED, TILE_M))
     LAYOUT: gl.constexpr = even.type.layout
-    pair = gl.arange(0, 32, layout=gl.SliceLayout(1, LAYOUT))
-    row = row_first + ((pair & 24) << 1) + (((pair & 1) << 3) | ((pair & 2) << 1) | ((pair & 4) >> 1))
+    pair = gl.arange(0, PAIRED, layout=gl.SliceLayout(1, LAYOUT))
+    row = row_first + ((pair >> 3) << 4) + (((pair & 1) << 3) | ((pair & 2) << 1) | ((pair & 4) >> 1))
     token = gl.arange(0, TILE_M, layout=gl.SliceLayout(0, LAYOUT))
-    even *= gl.expand_dims((unit_exponents(W, unit, row, rows) << 23).to(gl.float32, bitcast=True), 1)
-    odd *= gl.expand_dims((unit_exponents(W, unit, row + 1, rows) << 23).to(gl.float32, bitcast=True), 1)
     row = gl.expand_dims(row, 1)
     token = gl.expand_dims(token, 0)
     left = m - at_m * TILE_M
@@ -247,16 +234,17 @@ def store_tile(
 
 @gluon.jit
 def in_parts(acc, TILE_M: gl.constexpr):
-    """Sums [64, TILE_M] flat: each lane's four next to each other, neighbouring lanes in neighbouring places."""
-    flat = gl.reshape(acc, (4, 2, 8, TILE_M // 8, 4, 2))
-    return gl.reshape(gl.permute(flat, (3, 0, 2, 4, 1, 5)), (64 * TILE_M,))
+    """Sums [ROWS, TILE_M] flat: each lane's four next to each other, neighbouring lanes in neighbouring places."""
+    flat = gl.reshape(acc, (acc.shape[0] // 16, 2, 8, TILE_M // 8, 4, 2))
+    return gl.reshape(gl.permute(flat, (3, 0, 2, 4, 1, 5)), (acc.shape[0] * TILE_M,))
 
 
 @gluon.jit
 def from_parts(flat, TILE_M: gl.constexpr, LAYOUT: gl.constexpr):
     """Inverse of `in_parts`."""
-    found = gl.reshape(flat, (TILE_M // 8, 4, 8, 4, 2, 2))
-    found = gl.reshape(gl.permute(found, (1, 4, 2, 0, 3, 5)), (64, TILE_M))
+    ROWS: gl.constexpr = flat.shape[0] // TILE_M
+    found = gl.reshape(flat, (TILE_M // 8, ROWS // 16, 8, 4, 2, 2))
+    found = gl.reshape(gl.permute(found, (1, 4, 2, 0, 3, 5)), (ROWS, TILE_M))
     return gl.convert_layout(found, LAYOUT, assert_trivial=True)
 
 
@@ -277,46 +265,59 @@ def part_of(Part, place, own, inside, CONSUMERS: gl.constexpr, GROUP: gl.constex
 
 
 @gluon.jit
+def hold(pairs, Count, never):
+    """Keeps the decode of `pairs` before what follows: within one block of instructions, ptxas moves it behind the wait
+    for the matrix unit. `never` is not negative, which the compiler does not know."""
+    if never < 0:
+        gl.store(Count + pairs, pairs)
+
+
+@gluon.jit
 def consume(
     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, STAGGER: gl.constexpr, HOLD: gl.constexpr,
-    CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
-    """A consuming warp group: 64 rows of each tile of its program.
+    """A consuming warp group: ROWS rows of each tile of its program.
 
     The next part is decoded while the matrix unit works on this one. No matrix instruction is in flight when a stage is
     given back or the loop turns: Triton 3.6's wait does not hold register operands over the turn.
     """
     SUM: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, TILE_M, 16])
     OPERAND: gl.constexpr = gl.DotOperandLayout(0, SUM, 2)
-    ROW: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(1, lane_layout([1])))
+    ROWS: gl.constexpr = TILE_N // CONSUMERS
+    ROW: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(1, lane_layout(ROWS, [1])))
     PARTS: gl.constexpr = STEP // 64
     # Parts of a tile that are loaded at a time, by the registers they take.
-    TOGETHER: gl.constexpr = 1 if TILE_M == 256 else (2 if TILE_M == 128 or CONSUMERS == 4 else 4)
+    HELD: gl.constexpr = ROWS // 64 * TILE_M
+    TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
     program = gl.program_id(0)
     begin, end = share(program, programs, m, rows, steps, split, TILE_N, TILE_M)
     stage = 0
     phase = 0
-    if STAGGER > 0 and GROUP > 0:
-        gl.inline_asm_elementwise(
-            "nanosleep.u32 $1; mov.u32 $0, $1;", "=r,r", [gl.to_tensor(STAGGER * GROUP)], dtype=gl.int32,
-            is_pure=False, pack=1,
-        )  # fmt: skip
-    for tile in range(begin // steps, (end - 1) // steps + 1):
+    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE)
+    row = GROUP * ROWS + row_numbers(ROW, ROWS)
+    _, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
+    next_exponent = unit_exponents(W, unit, at_n * TILE_N + row, rows)
+    for tile in range(first_tile, end_tile, stride):
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first = gl.maximum(begin - tile * steps, 0)
-        last = gl.minimum(end - tile * steps, steps)
-        row_first = at_n * TILE_N + GROUP * 64
-        exponent = unit_exponents(W, unit, row_first + row_numbers(ROW), rows)
+        first = 0
+        last = steps
+        if not WHOLE:
+            first = gl.maximum(begin - tile * steps, 0)
+            last = gl.minimum(end - tile * steps, steps)
+        row_first = at_n * TILE_N + GROUP * ROWS
+        exponent = next_exponent
+        _, next_n = tile_at(gl.minimum(tile + stride, end_tile - 1), rows, m, TILE_N, TILE_M, GROUP_M)
+        next_exponent = unit_exponents(W, unit, next_n * TILE_N + row, rows)
         up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
         down = ((254 - exponent) << 23).to(gl.float32, bitcast=True)
-        acc = gl.zeros((64, TILE_M), gl.float32, SUM)
+        acc = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
         if SUMS == 2:
-            acc1 = gl.zeros((64, TILE_M), gl.float32, SUM)
+            acc1 = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
         mbarrier.wait(full.index(stage), phase)
-        raw = load_step(held, stage, GROUP, CONSUMERS, planes)
+        raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
         scaled = factors(raw, first, up, down, L[15], L)
         pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
         gl.assume(last > first)
@@ -345,19 +346,17 @@ def consume(
                 stage = 0
                 phase ^= 1
             mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
-            raw = load_step(held, stage, GROUP, CONSUMERS, planes)
+            raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
             scaled = factors(raw, at + 1, up, down, L[15], L)
             # The next part is decoded into the registers of the first, which the matrix unit has read by then.
             if PARTS == 1:
                 pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                hold(pairs, Count, m + at)
                 acc, a0, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a0, pairs))
             elif PARTS == 2:
                 acc, a0 = hopper.warpgroup_mma_wait(1, deps=(acc, a0))
                 pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                if HOLD:
-                    # Never so: within one block, ptxas would move the decode behind the wait.
-                    if m + at < 0:
-                        gl.store(Count + pairs, pairs)
+                hold(pairs, Count, m + at)
                 if SUMS == 2:
                     acc, acc1, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a1, pairs))
                 else:
@@ -365,6 +364,7 @@ def consume(
             else:
                 acc, a0, a1, a2 = hopper.warpgroup_mma_wait(1, deps=(acc, a0, a1, a2))
                 pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                hold(pairs, Count, m + at)
                 if SUMS == 2:
                     acc, acc1, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a3, pairs))
                 else:
@@ -375,12 +375,12 @@ def consume(
         if EARLY:
             gdc_wait()
         if WHOLE:
-            store_tile(acc, W, Y, m, rows, row0, y_stride, unit, at_m, row_first, TILE_M, PAIRS)
+            store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
         else:
-            SIZE: gl.constexpr = 64 * TILE_M
+            SIZE: gl.constexpr = ROWS * TILE_M
             first_owner, last_owner = owners(tile, programs, m, rows, steps, split, TILE_N, TILE_M)
             if first_owner == last_owner:
-                store_tile(acc, W, Y, m, rows, row0, y_stride, unit, at_m, row_first, TILE_M, PAIRS)
+                store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
             else:
                 flat = in_parts(acc, TILE_M)
                 FLAT: gl.constexpr = flat.type.layout
@@ -410,7 +410,7 @@ def consume(
                             total_sum += p2
                             total_sum += p3
                     whole = from_parts(total_sum, TILE_M, SUM)
-                    store_tile(whole, W, Y, m, rows, row0, y_stride, unit, at_m, row_first, TILE_M, PAIRS)
+                    store_tile(whole, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
                     gl.store(count, 0)
     if GROUP == 0:
         if program == 0:
@@ -420,21 +420,20 @@ def consume(
 @gluon.jit
 def gemm_wgmma(
     X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
-    L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
-    STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, STAGGER: gl.constexpr, HOLD: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
+    L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr,
+    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
     BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order (over even and odd
     parts of 64 in order, then their sum, where SUMS is 2), then over the programs that share a tile in theirs.
 
     X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0 any number
-    of programs, which share all steps evenly; WHOLE: split is 1. Part: fp32[2 * programs * CONSUMERS * 64 * TILE_M];
-    Count: i32[tiles * CONSUMERS], zero before and after. EARLY: the next launch may start while this one ends.
+    of programs, which share all steps evenly; with WHOLE (split 1) fewer programs take several tiles each.
+    Part: fp32[2 * programs * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after. EARLY: the next launch may start while this one ends.
     """
     if EARLY:
         gdc_launch_dependents()
-    TILE_N: gl.constexpr = 64 * CONSUMERS
     PARTS: gl.constexpr = STEP // 64
     XTYPE: gl.constexpr = gl.bfloat16 if BF16 else gl.float16
     steps = k // STEP
@@ -477,11 +476,11 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, CONSUMERS, BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, GROUP_M, EARLY,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
                 )),
             ],
             [1], [PRODUCER_REGISTERS],
@@ -492,16 +491,16 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 1,
+                    PAIRS, CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, GROUP_M, EARLY,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
                 )),
             ],
             [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
@@ -513,26 +512,26 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 1,
+                    PAIRS, CONSUMERS, BUILD_ID, 1,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 2,
+                    PAIRS, CONSUMERS, BUILD_ID, 2,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, STAGGER, HOLD, CONSUMERS, BUILD_ID, 3,
+                    PAIRS, CONSUMERS, BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, GROUP_M, EARLY,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
                 )),
             ],
             [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],

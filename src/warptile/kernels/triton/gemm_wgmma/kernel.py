@@ -22,7 +22,7 @@ from warptile.kernels.triton.gemm_wgmma import price as pricing
 from warptile.kernels.triton.gemm_wgmma import rules
 from warptile.kernels.triton.gemm_wgmma import space as tiles
 from warptile.kernels.triton.gemm_wgmma.planes import box, lane_planes
-from warptile.kernels.triton.gemm_wgmma.tile import ROWS, WgmmaTile
+from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.program import Box, Build, Program
 
 DEVICE = "warptile.kernels.triton.gemm_wgmma.device:gemm_wgmma"
@@ -73,6 +73,7 @@ class GemmWgmma:
                 ("L", common.parameters(problem)),
                 ("PLANES", planes),
                 ("CONSUMERS", t.consumers),
+                ("TILE_N", t.tile_n),
                 ("TILE_M", t.tile_m),
                 ("STEP", t.tile_k),
                 ("STAGES", t.stages),
@@ -82,8 +83,6 @@ class GemmWgmma:
                 ("BF16", problem.x_dtype == "bf16"),
                 ("EARLY", bool(t.early)),
                 ("PAIRS", bool(t.pairs)),
-                ("STAGGER", t.stagger),
-                ("HOLD", bool(t.hold)),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),
@@ -120,7 +119,7 @@ class GemmWgmma:
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:
         t = own(tile)
-        return t.tile_m, ROWS * t.consumers, t.tile_k * max(1, t.split_k)
+        return t.tile_m, t.tile_n, t.tile_k * max(1, t.split_k)
 
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
         """A term joins at most all terms of its program's part of a tile, in any order, then the other parts: no more

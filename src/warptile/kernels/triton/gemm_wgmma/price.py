@@ -20,7 +20,9 @@ CACHE_BANDWIDTH = 1.6
 """Bytes a second that the level 2 cache gives, over those of memory."""
 LAUNCH_SECONDS = 2.0e-6
 EARLY_SECONDS = 1.0e-6
-REDUCE_SECONDS = 1.5e-6
+REDUCE_SECONDS = 3.0e-6
+START_SECONDS = 1.5e-6
+END_SECONDS = 1.5e-6
 OVERLAP = 0.35
 """Share of the shorter of decode and matrix time that the longer does not hide."""
 FIXED_REGISTERS = 56
@@ -36,8 +38,12 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     tiles = tiles_of(tile, problem.m, problem.n)
     programs = programs_of(tile, problem.m, problem.n, problem.k)
     steps = problem.k // step
-    most = ceil_div(tiles * steps, programs) if tile.split_k == 0 else ceil_div(steps, max(1, tile.split_k))
+    if tile.split_k == 0:
+        most = ceil_div(tiles * steps, programs)
+    else:
+        most = ceil_div(steps, tile.split_k) * ceil_div(tiles * tile.split_k, programs)
     rounds = ceil_div(programs, units)
+    ends = ceil_div(tiles, programs) * (END_SECONDS if programs < tiles else START_SECONDS + END_SECONDS)
     weights = sum(row_bytes(p) for p in lane_planes(arranged(problem))) * tile.tile_n
     held = max(1, tile.tile_m // 8)
     matrix = 2.0 * tile.tile_n * 8 * held * step / (vector * architecture(limits).matrix / units)
@@ -56,12 +62,12 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
         REDUCE_SECONDS + 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH) if shares else 0.0
     )
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
-    seconds = max(rounds * most * one, memory) + launch + reduce
-    accumulators = tile.tile_m // 2 * tile.sums
+    seconds = max(rounds * (most * one + ends), memory) + launch + reduce
+    accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART
     return Price(
         accumulators=accumulators,
-        registers=accumulators + 16 * (parts + 1) + FIXED_REGISTERS,
+        registers=accumulators + tile.rows // 4 * parts + FIXED_REGISTERS,
         shared_bytes=shared_bytes(tile, problem),
         resident_threads=128 * (tile.consumers + 1),
         limited_by="registers",

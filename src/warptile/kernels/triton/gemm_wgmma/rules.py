@@ -11,8 +11,9 @@ from warptile.kernels.triton.matrix import architecture
 
 ARCHITECTURE = "sm_90"
 PART = 64
-MOST_TOKENS = {1: 256, 2: 256, 4: 64}
-"""By consuming warp groups: what their sums leave of a unit's registers."""
+LEAST_TOKENS = 8
+MOST_SUMS = {1: 256, 2: 256, 4: 64}
+"""Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
 BARRIER_BYTES = 16
 MOST_COUNTED = 1 << 31
@@ -34,7 +35,9 @@ def tiles_of(tile: WgmmaTile, m: int, n: int) -> int:
 def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
     """Programs of a launch: at most one a step where they share all steps."""
     tiles = tiles_of(tile, m, n)
-    return tiles * tile.split_k if tile.split_k else min(tile.programs, tiles * (k // tile.tile_k))
+    if tile.split_k == 0:
+        return min(tile.programs, tiles * (k // tile.tile_k))
+    return min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
 
 
 def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
@@ -57,18 +60,17 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
         broken.append(BrokenRule("k is a multiple of 64", f"k = {problem.k}"))
     elif tile.split_k > problem.k // step:
         broken.append(BrokenRule("split_k <= k / tile_k", f"{tile.split_k} > {problem.k} / {step}"))
-    if tile.consumers not in MOST_TOKENS:
-        broken.append(BrokenRule("consumers is 1, 2 or 4", f"{tile.consumers}"))
-    elif not 8 <= tile.tile_m <= MOST_TOKENS[tile.consumers] // (2 if step > 2 * PART else 1):
-        most = MOST_TOKENS[tile.consumers] // (2 if step > 2 * PART else 1)
-        broken.append(BrokenRule(f"8 <= tile_m <= {most} with {tile.consumers} consumers", f"{tile.tile_m}"))
-    elif tile.sums not in (1, 2) or (
-        tile.sums == 2 and (tile.tile_m * 2 > MOST_TOKENS[tile.consumers] or step == PART)
-    ):
-        broken.append(BrokenRule("sums is 1, or 2 where registers hold both", f"{tile.sums} of {tile.tile_m} tokens"))
-    if tile.split_k < 0 or (tile.split_k == 0) != (tile.programs > 0):
+    if tile.consumers not in MOST_SUMS or tile.rows not in (64, 128):
+        broken.append(BrokenRule("consumers is 1, 2 or 4, rows 64 or 128", f"{tile.consumers}, {tile.rows}"))
+    elif tile.tile_m < LEAST_TOKENS or _sums(tile) > MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1):
+        most = MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1)
+        rule = f"tile_m >= {LEAST_TOKENS}, tile_m * rows / 64 * sums <= {most} with {tile.consumers} consumers"
+        broken.append(BrokenRule(rule, f"{tile.tile_m}, {_sums(tile)}"))
+    if tile.sums not in (1, 2) or (tile.sums == 2 and step == PART):
+        broken.append(BrokenRule("sums is 1, or 2 where a step has several parts", f"{tile.sums}"))
+    if tile.split_k < 0 or (tile.split_k == 0 and tile.programs < 1) or (tile.split_k > 1 and tile.programs):
         numbers = f"{tile.split_k}, {tile.programs}"
-        broken.append(BrokenRule("split_k >= 1, or split_k = 0 and programs >= 1", numbers))
+        broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
     if tile.stages < 1 or tile.group_m < 1:
         broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
     if tile.early not in (0, 1) or tile.pairs not in (0, 1):
@@ -76,6 +78,10 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.pairs and (problem.n % 2 or problem.y_dtype == "fp32"):
         broken.append(BrokenRule("pairs of rows are stored where n is even and y has 16 bits", f"n = {problem.n}"))
     return broken or _fits(tile, problem, limits)
+
+
+def _sums(tile: WgmmaTile) -> int:
+    return tile.tile_m * tile.rows // 64 * tile.sums
 
 
 def _fits(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:

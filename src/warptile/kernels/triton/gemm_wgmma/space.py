@@ -12,6 +12,7 @@ from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 TOKEN_TILES = (16, 32, 64, 128, 256)
 STAGES = (3, 4, 5, 7)
 STOCK_TOKENS = 128
+SHAPES = ((2, 64), (2, 128), (4, 64))
 
 
 def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
@@ -25,11 +26,11 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
     units = limits.units or 132
     fitting = [t for t in TOKEN_TILES if t < 2 * problem.m and t * 8 > min(problem.m, 256)] or [TOKEN_TILES[0]]
     for tile_m in fitting:
-        for consumers in (2, 4) if tile_m <= 64 else (2,):
+        for consumers, rows in SHAPES:
             for stages in STAGES:
-                for sums in (1, 2) if tile_m <= 128 else (1,):
-                    for early in (0, 1):
-                        base = WgmmaTile(tile_m, step, stages, 1, 0, 8, consumers, sums, early, pairs)
+                for early in (0, 1):
+                    base = WgmmaTile(tile_m, step, stages, consumers=consumers, rows=rows, early=early, pairs=pairs)
+                    if not broken_rules(base, problem, limits):
                         yield from _spreads(base, problem, units)
 
 
@@ -39,6 +40,8 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
         for split in (1, 2, 4, 8):
             if split == 1 or tiles * split <= 2 * units:
                 yield _changed(base, split, 0, group_m)
+        if tiles > units:
+            yield _changed(base, 1, units, group_m)
         if tiles % units and tiles < 16 * units:
             yield _changed(base, 0, units, group_m)
 
