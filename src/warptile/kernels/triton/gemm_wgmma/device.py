@@ -5,9 +5,10 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from warptile.kernels.triton.gluon_names import barrier, copy_box, reinterpreted
 from warptile.layouts.triton.lane_decode import (
     as_operand,
     decode_part,
@@ -67,15 +68,46 @@ def share(program, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M
 def tiles_of(
     program, programs, begin, end, m, rows, steps, TILE_N: gl.constexpr, TILE_M: gl.constexpr, WHOLE: gl.constexpr
 ):  # fmt: skip
+    """(first, end, stride) of a program's tiles: with WHOLE every programs-th, else those its steps lie in."""
+    if WHOLE:
+        first, last, stride = program, ((rows + TILE_N - 1) // TILE_N) * ((m + TILE_M - 1) // TILE_M), programs
+    else:
+        first, last, stride = begin // steps, (end - 1) // steps + 1, 1
+    return first, last, stride
+
+
+@gluon.jit
+def owners(tile, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M: gl.constexpr):
+    """(first, last) of the programs that share a tile."""
+    if split > 0:
+        first = tile * split
+        last = first + split - 1
+    else:
+        total = ((rows + TILE_N - 1) // TILE_N) * ((m + TILE_M - 1) // TILE_M) * steps
+        first = ((tile * steps + 1) * programs - 1) // total
+        last = ((tile * steps + steps) * programs - 1) // total
+    return first, last
+
+
+@gluon.constexpr_function
+def plane_of(planes, i):
+    """The plane of that number."""
+    return planes[i]
+
+
+@gluon.jit
+def copy_plane(
+    source, held, arrived, row, at, rows, wanted, P: gl.constexpr, STEP: gl.constexpr, COUNT: gl.constexpr
+):  # fmt: skip
     """Ask for a plane's part of a step, of rows `row` on, in COUNT copies."""
     first = (at // (P[2] // STEP)) * ((rows + 15) // 16 * 16) + row
     if is_wide(P):
-        tma.async_copy_global_to_shared(source, [first * row_bytes(P) // 128, 0], arrived, held, pred=wanted)
+        copy_box(source, [first * row_bytes(P) // 128, 0], arrived, held, pred=wanted)
     else:
         BOX: gl.constexpr = held.shape[0] // COUNT
         for b in gl.static_range(COUNT):
             part = held.slice(b * BOX, BOX)
-            tma.async_copy_global_to_shared(source, [first * P[1] + b * BOX], arrived, part, pred=wanted)
+            copy_box(source, [first * P[1] + b * BOX], arrived, part, pred=wanted)
 
 
 @gluon.jit
@@ -108,7 +140,7 @@ def produce(
         gdc_wait()
         for j in gl.static_range(STAGES):
             for part in gl.static_range(PARTS):
-                tma.async_copy_global_to_shared(
+                copy_box(
                     X, [at_m * TILE_M, (first + j) * STEP + part * 64], full.index(j), tokens.index(j * PARTS + part),
                     pred=j < ahead,
                 )  # fmt: skip
@@ -131,9 +163,7 @@ def produce(
                     plane_of(planes, i), STEP, boxes(plane_of(planes, i), TILE_N),
                 )  # fmt: skip
             for part in gl.static_range(PARTS):
-                tma.async_copy_global_to_shared(
-                    X, [at_m * TILE_M, at * STEP + part * 64], arrived, tokens.index(stage * PARTS + part)
-                )
+                copy_box(X, [at_m * TILE_M, at * STEP + part * 64], arrived, tokens.index(stage * PARTS + part))
             stage += 1
             if stage == STAGES:
                 stage = 0
@@ -174,7 +204,8 @@ def load_step(held, stage, group, CONSUMERS: gl.constexpr, planes: gl.constexpr,
 @gluon.jit
 def view(held, CONSUMERS: gl.constexpr, P: gl.constexpr, ROWS: gl.constexpr):
     """A plane's stages as one buffer of ROWS rows for each consumer."""
-    return held._reinterpret(element(P), [held.shape[0] * CONSUMERS] + held_shape(P, ROWS), held_layout(P))
+    SHAPE: gl.constexpr = [held.shape[0] * CONSUMERS] + held_shape(P, ROWS)
+    return reinterpreted(held, element(P), SHAPE, held_layout(P))
 
 
 @gluon.jit
@@ -387,10 +418,10 @@ def consume(
                 own = gl.arange(0, SIZE, layout=FLAT)
                 place = place_of(program, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
                 gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
-                gl.thread_barrier()
+                barrier()
                 count = Count + tile * CONSUMERS + GROUP
                 if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
-                    gl.thread_barrier()
+                    barrier()
                     total_sum = gl.zeros((SIZE,), gl.float32, FLAT)
                     for other in range(first_owner, last_owner + 1, TOGETHER):
                         place = place_of(other, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
@@ -422,15 +453,16 @@ def gemm_wgmma(
     X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr,
-    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
-    BUILD_ID: gl.constexpr,
+    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
+    PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order (over even and odd
     parts of 64 in order, then their sum, where SUMS is 2), then over the programs that share a tile in theirs.
 
     X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0 any number
     of programs, which share all steps evenly; with WHOLE (split 1) fewer programs take several tiles each.
-    Part: fp32[2 * programs * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after. EARLY: the next launch may start while this one ends.
+    Part: fp32[2 * programs * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
+    EARLY: the next launch may start while this one ends.
     """
     if EARLY:
         gdc_launch_dependents()
