@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from warptile import formats
-from warptile.contracts import Problem
+from warptile import formats, kernels
+from warptile.contracts import Limits, Problem
 from warptile.kernels.triton.dequantize.kernel import DequantizeTile
+from warptile.kernels.triton.program import Program
 from warptile.layouts.triton import arrangement
 from warptile.model.group import Group
 from warptile.places import Places
+from warptile.routing import Notices
 from warptile.runtimes.triton.engine import DTYPES, engine_of
-from warptile.torch_ops import TorchWeight, matmul_torch, serve_from_tables
+from warptile.torch_ops import TableRouter, TorchWeight, add_router, matmul_torch, serve_from_tables
 from warptile.weights import QuantTensor
 
 
@@ -25,7 +28,7 @@ class TorchBackend:
     """
 
     def __init__(self, device: torch.device, batch_invariant: bool = False, places: Places | None = None) -> None:
-        serve_from_tables(device, places)
+        self.joined = _joined_router(serve_from_tables(device, places), device)
         self.device = device
         self.batch_invariant = batch_invariant
 
@@ -49,6 +52,8 @@ class TorchGroup(Group):
         self.parts: list[tuple[str, str, int, int, list[int]]] = []
         for i, run in enumerate(_runs(weights)):
             joined = run[0] if len(run) == 1 else _joined(run)
+            if len(run) > 1:
+                backend.joined.know(joined, run)
             packed = TorchWeight.pack(joined, backend.device)
             name = f"words{i}"
             self.register_buffer(name, packed.words, persistent=False)
@@ -64,6 +69,65 @@ class TorchGroup(Group):
             y = matmul_torch(x, weight, batch_invariant=self.invariant)
             found += [y] if len(sizes) == 1 else y.split(sizes, dim=-1)
         return found
+
+
+def compile_ahead(model: torch.nn.Module, dtype: torch.dtype, ms: Iterable[int]) -> None:
+    """Compile side by side what the packed matmuls of a model on a card need for these numbers of tokens.
+
+    Nothing is done for models whose weights lie elsewhere. What does not compile is left to its first use.
+    """
+    problems: dict[Problem, None] = {}
+    device = None
+    for group in (module for module in model.modules() if isinstance(module, TorchGroup)):
+        device = group.words0.device
+        for _, format, n, k, _ in group.parts:
+            problems |= {Problem(format, n, k, m, DTYPES[dtype], DTYPES[dtype]): None for m in ms}
+    if device is None:
+        return
+    engine = engine_of(device)
+    programs: dict[str, Program] = {}
+    for problem in problems:
+        kernel, tile = kernels.parse_tile(engine.tile(problem))
+        source = kernel.source(tile, problem, engine.limits)
+        programs.setdefault(source.text, Program.parse(source))
+    engine.backend.ahead(list(programs.values()), None)
+
+
+class JoinedRouter:
+    """Serves joined matrices, which tables may not know: by the winner of their largest part, where that was measured.
+
+    A table that knows the joined matrix goes first. Both kinds are followed by a notice once, as untuned.
+    """
+
+    def __init__(self, tables: TableRouter, limits: Limits) -> None:
+        self._tables, self._limits = tables, limits
+        self._largest: dict[tuple[str, int, int], int] = {}
+        self._notices = Notices()
+
+    def know(self, joined: QuantTensor, parts: Sequence[QuantTensor]) -> None:
+        """Take up a joined matrix and its parts."""
+        self._largest[joined.format.name, *joined.shape] = max(w.shape[0] for w in parts)
+
+    def __call__(self, problem: Problem) -> str | None:
+        """The tile's text; None for other matmuls, and where no part was measured either."""
+        largest = self._largest.get((problem.format, problem.n, problem.k))
+        if largest is None or self._tables.route(problem).status != "untuned":
+            return None
+        part = self._tables.route(replace(problem, n=largest))
+        if part.status == "untuned" or part.kernel.broken_rules(part.tile, problem, self._limits):
+            return None
+        why = f"it is joined of matrices, the largest of which (n = {largest}) was measured"
+        self._notices.say(problem, replace(part, status="untuned", why=why), stacklevel=2)
+        return part.tile.text()
+
+
+def _joined_router(tables: TableRouter, device: torch.device) -> JoinedRouter:
+    engine = engine_of(device)
+    found = next((router for router in engine.routers if isinstance(router, JoinedRouter)), None)
+    if found is None:
+        found = JoinedRouter(tables, engine.limits)
+        add_router(device, found)
+    return found
 
 
 def _runs(weights: Sequence[QuantTensor]) -> list[list[QuantTensor]]:
@@ -88,9 +152,23 @@ class TorchRows:
         self._group = group
 
     def __call__(self, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        (weight,) = self._group.weights()
-        few = TorchWeight(gathered(weight, ids.reshape(-1)), weight.format, ids.numel(), weight.k)
-        return dequantized(few, dtype).view(*ids.shape, weight.k)
+        name, format, n, k, _ = self._group.parts[0]
+        rows: torch.Tensor = torch.ops.warptile.rows(getattr(self._group, name), ids, format, n, k, dtype)
+        return rows
+
+
+@torch.library.custom_op("warptile::rows", mutates_args=())
+def _rows(words: torch.Tensor, ids: torch.Tensor, format: str, n: int, k: int, dtype: torch.dtype) -> torch.Tensor:
+    """w[ids[...], :] in `dtype` for quad words of w[n, k]."""
+    few = TorchWeight(gathered(TorchWeight(words, format, n, k), ids.reshape(-1)), format, ids.numel(), k)
+    return dequantized(few, dtype).view(*ids.shape, k)
+
+
+@_rows.register_fake
+def _rows_shape(
+    words: torch.Tensor, ids: torch.Tensor, format: str, n: int, k: int, dtype: torch.dtype
+) -> torch.Tensor:
+    return words.new_empty((*ids.shape, k), dtype=dtype)
 
 
 def dequantized(weight: TorchWeight, dtype: torch.dtype) -> torch.Tensor:

@@ -36,7 +36,9 @@ class Group(nn.Module):
 
     def product(self, index: int, x: torch.Tensor) -> torch.Tensor:
         """y[..., n] = x[..., k] w^T of member `index`."""
-        held, version = self._held, 0 if x.is_inference() else x._version
+        # A traced graph has no versions; its tensors are not changed in place between siblings.
+        traced = torch.compiler.is_compiling() or x.is_inference()
+        held, version = self._held, 0 if traced else x._version
         if held is not None and held.x is x and held.version == version and index in held.rest:
             y = held.rest.pop(index)
             if not held.rest:
