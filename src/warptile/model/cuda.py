@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import numpy as np
 import torch
 
 from warptile import formats, kernels
@@ -51,10 +50,9 @@ class TorchGroup(Group):
         self.invariant = backend.batch_invariant
         self.parts: list[tuple[str, str, int, int, list[int]]] = []
         for i, run in enumerate(_runs(weights)):
-            joined = run[0] if len(run) == 1 else _joined(run)
+            packed = TorchWeight.pack_joined(run, backend.device)
             if len(run) > 1:
-                backend.joined.know(joined, run)
-            packed = TorchWeight.pack(joined, backend.device)
+                backend.joined.know(packed, run)
             name = f"words{i}"
             self.register_buffer(name, packed.words, persistent=False)
             self.parts.append((name, packed.format, packed.n, packed.k, [w.shape[0] for w in run]))
@@ -104,9 +102,9 @@ class JoinedRouter:
         self._largest: dict[tuple[str, int, int], int] = {}
         self._notices = Notices()
 
-    def know(self, joined: QuantTensor, parts: Sequence[QuantTensor]) -> None:
+    def know(self, joined: TorchWeight, parts: Sequence[QuantTensor]) -> None:
         """Take up a joined matrix and its parts."""
-        self._largest[joined.format.name, *joined.shape] = max(w.shape[0] for w in parts)
+        self._largest[joined.format, joined.n, joined.k] = max(w.shape[0] for w in parts)
 
     def __call__(self, problem: Problem) -> str | None:
         """The tile's text; None for other matmuls, and where no part was measured either."""
@@ -138,11 +136,6 @@ def _runs(weights: Sequence[QuantTensor]) -> list[list[QuantTensor]]:
         else:
             runs.append([w])
     return runs
-
-
-def _joined(run: Sequence[QuantTensor]) -> QuantTensor:
-    n, k = sum(w.shape[0] for w in run), run[0].shape[1]
-    return QuantTensor(run[0].format, np.concatenate([w.blocks for w in run]), (n, k))
 
 
 class TorchRows:

@@ -12,6 +12,7 @@ from transformers.quantizers.auto import register_quantization_config, register_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
+from warptile.model.fused import fuse_norms, register_attention
 from warptile.model.group import Backend, Group
 from warptile.model.modules import QuantEmbedding, QuantExperts, QuantLinear
 from warptile.model.tensors import ModelTensors
@@ -100,7 +101,7 @@ class WarptileQuantizer(HfQuantizer):
             return QuantEmbedding(module.num_embeddings, module.embedding_dim, scale, self.plan.dtype)
         return QuantExperts(int(module.num_experts), module.act_fn)
 
-    def _process_model_after_weight_loading(self, model: nn.Module, **kwargs: Any) -> nn.Module:
+    def _process_model_after_weight_loading(self, model: Any, **kwargs: Any) -> Any:
         tensors, backend = self.plan.tensors, self.plan.backend
         shared: dict[str | None, Group] = {}
         for together in _groups(self._packed):
@@ -121,6 +122,9 @@ class WarptileQuantizer(HfQuantizer):
                     each.module.join(group, index)
                     group.path = together[0].path
         self._packed.clear()
+        fuse_norms(model, tensors.architecture.norm_offset)
+        if backend.device.type == "cuda":
+            model.set_attn_implementation(register_attention())
         return model
 
     def _expert_groups(self, path: str, experts: int) -> tuple[list[Group], list[Group]]:
