@@ -5,16 +5,18 @@ from __future__ import annotations
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.contracts.limits import MATRIX_ORDERS, CooperativeMatrix
 from warptile.kernels.vulkan.mul_mm_coop import shared
+from warptile.kernels.vulkan.mul_mm_coop.int8 import rules as int8_rules
 from warptile.kernels.vulkan.mul_mm_coop.source import features
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 
 WORDS = {
-    "operands": ("fp16",),
+    "operands": ("fp16", "int8"),
     "weights": ("block", "warp", "registers"),
     "activations": ("shared",),
     "accumulator": ("fp32", "fp16"),
     "decode": ("fp32", "fp16"),
     "first": ("n", "m"),
+    "scales": ("decoded",),
 }
 MOST_ACCUMULATORS = 256
 REGISTER_MATRIX = (16, 16, 16)
@@ -24,6 +26,8 @@ FP16_ADDITIONS = 2000
 
 def broken_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
     """Every rule the tile breaks, each with the numbers that break it; empty when valid."""
+    if tile.operands == "int8":
+        return int8_rules.broken_rules(tile, problem, limits)
     own = arithmetic_rules(tile)
     return own or device_rules(tile, problem, limits) + problem_rules(tile, problem, limits)
 
@@ -45,6 +49,8 @@ def arithmetic_rules(tile: MulMmCoopTile) -> list[BrokenRule]:
     rule(min(tile.matrix_sides) > 0, "matrix is MxNxK", f"matrix {tile.matrix}")
     rule(tile.buffers in (1, 2), "buffers is 1 or 2", f"{tile.buffers}")
     rule(tile.prefetch >= 0, "prefetch >= 0", f"{tile.prefetch}")
+    whole = (tile.x_block, tile.pad) == (0, 16)
+    rule(whole, "x_block is 0 and pad 16 where operands are fp16", f"{tile.x_block}, {tile.pad}")
     if broken:
         return broken
     m, n, k = tile.matrix_sides

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from warptile.contracts import Limits, Problem
+from warptile.kernels.vulkan.mul_mm_coop.int8 import space as int8_tiles
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 
 BLOCKS = ((1, 1), (2, 1), (4, 1), (8, 1), (2, 2), (4, 2), (4, 4), (8, 2))
@@ -24,7 +25,7 @@ def matrices(limits: Limits, a_type: str, c_type: str) -> list[str]:
 def space(problem: Problem, limits: Limits) -> Iterator[MulMmCoopTile]:
     """Products of warps a block, matrices a warp, step, place of decoding, stages and parts of k.
 
-    Nothing on a device without fp16 matrices of fp32 sums; no weights in registers where their order is not known.
+    No fp16 tile on a device without fp16 matrices of fp32 sums; no weights in registers where their order is not known.
     """
     found = matrices(limits, "fp16", "fp32")
     fields = itertools.product(found, BLOCKS, WARP_TILES, K_CHUNKS, DECODED, (1, 2), SPLITS)
@@ -47,3 +48,4 @@ def space(problem: Problem, limits: Limits) -> Iterator[MulMmCoopTile]:
         )
         if tile.tile_m < 2 * problem.m and tile.tile_n < 2 * problem.n:
             yield tile
+    yield from int8_tiles.space(problem, limits)
