@@ -186,7 +186,8 @@ def weight_bytes(packed: Any) -> int:
     return sum(b.nbytes for key, group in groups.items() if key not in skip for b in group.buffers())
 
 
-def one(results: Results, shape: Shape, places: Places) -> None:
+def one(results: Results, shape: Shape, places: Places) -> list[tuple[str, Callable[[], Any]]]:
+    """Measure a model; what may wait until the others' rates are taken is returned."""
     name = shape.name
     start = time.perf_counter()
     path = write_model(Path("/dev/shm"), shape)
@@ -298,9 +299,8 @@ def one(results: Results, shape: Shape, places: Places) -> None:
 
     results.part(f"{name} again", again)
     results.part(f"{name} rates", rates)
-    results.part(f"{name} kernels", kernels_of)
-    results.part(f"{name} compiled", compiled)
     path.unlink()
+    return [(f"{name} kernels", kernels_of), (f"{name} compiled", compiled)]
 
 
 def main() -> None:
@@ -308,9 +308,12 @@ def main() -> None:
     names = sys.argv[2:] or ["8b", "smollm2"]
     results = Results(out)
     places = Places.under("/tmp/warptile")
+    later = []
     for name in names:
-        results.part(name, lambda name=name: one(results, SHAPES[name], places))
+        later += results.part(name, lambda name=name: one(results, SHAPES[name], places)) or []
         torch.cuda.empty_cache()
+    for name, work in later:
+        results.part(name, work)
 
 
 if __name__ == "__main__":
