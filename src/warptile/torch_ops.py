@@ -6,7 +6,6 @@ Needs the extra `torch`. Importing this module registers the op `torch.ops.warpt
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
@@ -50,29 +49,9 @@ class TorchWeight:
             raise UnusableInput(
                 f"weight {w.format.name} [{n}, {k}] takes {needed} bytes; {limits.max_buffer_bytes} fit"
             )
+        source = to_tensor(w.blocks).to(at)
         with _current(at):
-            return cls(repack(w.format, to_tensor(w.blocks).to(at), n, k), w.format.name, n, k)
-
-    @classmethod
-    def pack_joined(cls, parts: Sequence[QuantTensor], device: torch.device | str) -> TorchWeight:
-        """The matrix of the rows of all `parts`, of one format and K, one after another; each is copied once.
-
-        Raises UnusableInput where it is too large, or the parts differ.
-        """
-        at, first = torch.device(device), parts[0]
-        if any(w.format != first.format or w.shape[1] != first.shape[1] for w in parts):
-            raise UnusableInput("weights of different formats or K are not one matrix")
-        n, k = sum(w.shape[0] for w in parts), first.shape[1]
-        needed = arrangement(first.format.layout, k).offsets(n)[1] * 4
-        if needed > engine_of(at).limits.max_buffer_bytes:
-            raise UnusableInput(f"weight {first.format.name} [{n}, {k}] takes {needed} bytes, more than fit")
-        with _current(at):
-            source = torch.empty(n * first.format.row_bytes(k), dtype=torch.uint8, device=at)
-            done = 0
-            for w in parts:
-                source[done : done + w.blocks.size] = to_tensor(w.blocks)
-                done += w.blocks.size
-            return cls(repack(first.format, source, n, k), first.format.name, n, k)
+            return cls(repack(w.format, source, n, k), w.format.name, n, k)
 
 
 def matmul_torch(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
 
 from warptile import formats, kernels
-from warptile.contracts import Limits, Problem
+from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.kernels.triton.dequantize.kernel import DequantizeTile
 from warptile.kernels.triton.program import Program
 from warptile.layouts.triton import arrangement
+from warptile.layouts.triton.repack import repack
 from warptile.model.group import Group
 from warptile.places import Places
 from warptile.routing import Notices
 from warptile.runtimes.triton.engine import DTYPES, engine_of
+from warptile.runtimes.triton.memory import to_tensor
 from warptile.torch_ops import TableRouter, TorchWeight, add_router, matmul_torch, serve_from_tables
 from warptile.weights import QuantTensor
 
@@ -50,7 +53,7 @@ class TorchGroup(Group):
         self.invariant = backend.batch_invariant
         self.parts: list[tuple[str, str, int, int, list[int]]] = []
         for i, run in enumerate(_runs(weights)):
-            packed = TorchWeight.pack_joined(run, backend.device)
+            packed = packed_joined(run, backend.device)
             if len(run) > 1:
                 backend.joined.know(packed, run)
             name = f"words{i}"
@@ -126,6 +129,27 @@ def _joined_router(tables: TableRouter, device: torch.device) -> JoinedRouter:
         found = JoinedRouter(tables, engine.limits)
         add_router(device, found)
     return found
+
+
+def packed_joined(parts: Sequence[QuantTensor], device: torch.device) -> TorchWeight:
+    """The matrix of the rows of all `parts`, of one format and K, one after another; each is copied to `device` once.
+
+    Raises UnusableInput where it is too large for a buffer there.
+    """
+    first = parts[0]
+    n, k = sum(w.shape[0] for w in parts), first.shape[1]
+    needed = 4 * arrangement(first.format.layout, k).offsets(n)[1]
+    if needed > engine_of(device).limits.max_buffer_bytes:
+        raise UnusableInput(
+            f"weight {first.format.name} [{n}, {k}] takes {needed} bytes, more than a buffer there holds"
+        )
+    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        source = torch.empty(n * first.format.row_bytes(k), dtype=torch.uint8, device=device)
+        done = 0
+        for w in parts:
+            source[done : done + w.blocks.size] = to_tensor(w.blocks)
+            done += w.blocks.size
+        return TorchWeight(repack(first.format, source, n, k), first.format.name, n, k)
 
 
 def _runs(weights: Sequence[QuantTensor]) -> list[list[QuantTensor]]:
