@@ -29,6 +29,7 @@ def tune(
         bool, typer.Option("--explore", help="Search on even where the table holds a winner for every matmul.")
     ] = False,
     dtype: options.Dtype = None,
+    routing: options.Routing = None,
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Then hold the tuned model against the file decoded to float32.")
     ] = False,
@@ -78,11 +79,11 @@ def tune(
         raise UnusableInput(f"--confirm needs a model's file; {source} is none")
     try:
         with live.Display(show.err(), source, device, time) as display:
-            result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype)
+            result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype, routing)
     except Interrupted as stop:
         show.err().print(show.line(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None
-    chosen = options.given(device=device, state=state, cache=cache, dtype=dtype)
+    chosen = options.given(device=device, state=state, cache=cache, dtype=dtype, routing=routing)
     hints = [(_command(hint, m, chosen), hint.why) for hint in result.hints]
     document = {**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]}
     if not json:
@@ -132,7 +133,7 @@ def _command(hint: Hint, m: str, chosen: dict[str, tuple[str, ...]]) -> str:
         source = words[1]
         words[1] = show.path(source) if Path(source).is_file() else source
         words += ["--m", m] if m != options.DEFAULT_M else []
-        takes.append("dtype")
+        takes += ["dtype", "routing"]
     elif words[0] == "journal":
         takes = ["state"]
     return show.command(*words, *(word for name in takes for word in chosen.get(name, ())))

@@ -134,7 +134,7 @@ class WorkerStand:
             self._worker.close()
 
     def _tensor(self, problem: Problem) -> str:
-        return self._tensors.get((problem.format, problem.n, problem.k), "") if problem.experts == 1 else ""
+        return self._tensors.get((problem.format, problem.n, problem.k), "") if not problem.grouped else ""
 
     def _real(self, problem: Problem) -> RealWeights | None:
         tensor = self._tensor(problem)
