@@ -14,11 +14,12 @@ from warptile.kernels.triton.dequantize.kernel import DequantizeTile
 from warptile.kernels.triton.program import Program
 from warptile.layouts.triton import arrangement
 from warptile.layouts.triton.repack import repack
-from warptile.model.group import Group
+from warptile.model.group import Experts, Group
 from warptile.places import Places
 from warptile.routing import Notices
 from warptile.runtimes.triton.engine import DTYPES, engine_of
 from warptile.runtimes.triton.memory import to_tensor
+from warptile.torch_experts import TorchExperts, matmul_id
 from warptile.torch_ops import TableRouter, TorchWeight, add_router, matmul_torch, serve_from_tables
 from warptile.weights import QuantTensor
 
@@ -37,12 +38,30 @@ class TorchBackend:
     def group(self, weights: Sequence[QuantTensor]) -> Group:
         return TorchGroup(weights, self)
 
+    def experts(self, w: QuantTensor, count: int) -> Experts:
+        return TorchExpertGroup(w, count, self)
+
     def rows_of(self, group: Group, w: QuantTensor) -> TorchRows:
         assert isinstance(group, TorchGroup)
         return TorchRows(group)
 
     def close(self) -> None:
         """Torch frees the tensors."""
+
+
+class TorchExpertGroup(Experts):
+    """Experts whose words are a buffer of the module; one launch computes every token's."""
+
+    def __init__(self, w: QuantTensor, count: int, backend: TorchBackend) -> None:
+        super().__init__(count, w.shape[0] // count, w.shape[1])
+        packed = TorchExperts.pack(w, count, backend.device)
+        self.register_buffer("words", packed.words, persistent=False)
+        self.format, self.invariant = packed.format, backend.batch_invariant
+
+    def forward(self, x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+        """`torch_experts.matmul_id`."""
+        packed = TorchExperts(self.words, self.format, self.experts, self.n, self.k)
+        return matmul_id(x, packed, ids, weights, batch_invariant=self.invariant)
 
 
 class TorchGroup(Group):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,6 @@ from warptile.model.fused import fuse_norms, register_attention
 from warptile.model.group import Backend, Group
 from warptile.model.modules import QuantEmbedding, QuantExperts, QuantLinear
 from warptile.model.tensors import ModelTensors
-from warptile.weights import QuantTensor
 
 METHOD = "warptile"
 SAME_INPUT = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
@@ -107,7 +105,10 @@ class WarptileQuantizer(HfQuantizer):
         for together in _groups(self._packed):
             first = together[0]
             if isinstance(first.module, QuantExperts):
-                first.module.join(*self._expert_groups(first.path, first.module.num_experts))
+                packed = [backend.experts(w, first.module.num_experts) for w in tensors.experts(first.path)]
+                for part, own in zip(("gate", "up", "down"), packed, strict=True):
+                    own.path = f"{first.path}.{part}_proj"
+                first.module.join(*packed)
                 continue
             name = tensors.name(first.path)
             group = shared.get(name)
@@ -126,21 +127,6 @@ class WarptileQuantizer(HfQuantizer):
         if backend.device.type == "cuda":
             model.set_attn_implementation(register_attention())
         return model
-
-    def _expert_groups(self, path: str, experts: int) -> tuple[list[Group], list[Group]]:
-        backend = self.plan.backend
-        gate, up, down = (list(_per_expert(w, experts)) for w in self.plan.tensors.experts(path))
-        inner = [backend.group(pair) for pair in zip(gate, up, strict=True)]
-        outer = [backend.group([each]) for each in down]
-        for i in range(experts):
-            inner[i].path, outer[i].path = f"{path}.{i}.gate_proj", f"{path}.{i}.down_proj"
-        return inner, outer
-
-
-def _per_expert(w: QuantTensor, experts: int) -> Iterator[QuantTensor]:
-    rows = w.shape[0] // experts
-    for i in range(experts):
-        yield QuantTensor(w.format, w.blocks[i * rows : (i + 1) * rows], (rows, w.shape[1]))
 
 
 def _groups(packed: list[_Packed]) -> list[list[_Packed]]:
