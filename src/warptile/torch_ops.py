@@ -50,7 +50,7 @@ class TorchWeight:
                 f"weight {w.format.name} [{n}, {k}] takes {needed} bytes; {limits.max_buffer_bytes} fit"
             )
         source = to_tensor(w.blocks).to(at)
-        with _current(at):
+        with current(at):
             return cls(repack(w.format, source, n, k), w.format.name, n, k)
 
 
@@ -83,7 +83,7 @@ def matmul_torch(
             raise UnusableInput(f"tile {tile!r} names no kernel: write KERNEL:field=value,... or give the kernel")
         tile = f"{kernel}:{tile}"
     elif tile is None and kernel is not None:
-        tile = _best_of(engine_of(x.device), kernel, _problem(x, packed.format, packed.n, packed.k))
+        tile = best_of(engine_of(x.device), kernel, _problem(x, packed.format, packed.n, packed.k))
     if batch_invariant and tile is not None:
         raise UnusableInput("batch_invariant chooses its own tile: leave kernel and tile out")
     arguments = (packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
@@ -104,12 +104,17 @@ def matmul_served(
 
     Raises UnusableInput as `matmul_torch`, and where `device` names another device than x's.
     """
+    refuse_other_device(x, device)
+    serve_from_tables(x.device, places)
+    return matmul_torch(x, w, kernel=kernel, tile=tile)
+
+
+def refuse_other_device(x: torch.Tensor, device: str | None) -> None:
+    """Raise UnusableInput where x is on the host, or `device` names another device than x's."""
     if x.device.type != "cuda" and not interpreting():
         raise UnusableInput(f"x is a tensor on {x.device}: move it to a CUDA or ROCm device, or pass a numpy array")
     if device is not None and not _names(device, x.device):
         raise UnusableInput(f"x is on {x.device}, device {device!r} was asked for")
-    serve_from_tables(x.device, places)
-    return matmul_torch(x, w, kernel=kernel, tile=tile)
 
 
 def serve_from_tables(device: torch.device, places: Places | None = None) -> None:
@@ -168,7 +173,7 @@ def _matmul(
     engine = engine_of(x.device)
     rows = _rows(x, k)
     problem = _problem(rows, format, n, k)
-    with _current(x.device):
+    with current(x.device):
         text = engine.invariant_tile(problem) if batch_invariant else tile or engine.tile(problem)
         engine.run(engine.prepared(problem, text), rows, words, y.view(-1, n))
     return y
@@ -225,7 +230,8 @@ def _problem(x: torch.Tensor, format: str, n: int, k: int) -> Problem:
     return Problem(format, n, k, max(1, x.numel() // k), dtype, dtype)
 
 
-def _best_of(engine: Engine, kernel: str, problem: Problem) -> str:
+def best_of(engine: Engine, kernel: str, problem: Problem) -> str:
+    """The best-priced valid tile of a kernel. Raises UnusableInput where it has none."""
     from warptile import kernels
     from warptile.search import rank_all
 
@@ -235,7 +241,7 @@ def _best_of(engine: Engine, kernel: str, problem: Problem) -> str:
     return ranking.candidates[0].tile.text()
 
 
-def _current(device: torch.device) -> AbstractContextManager[Any]:
+def current(device: torch.device) -> AbstractContextManager[Any]:
     """The device made current, where it is a card."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 

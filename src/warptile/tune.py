@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +27,12 @@ from warptile.tuning.result import Interrupted, Progress, TuneResult
 from warptile.tuning.stand import Stand
 from warptile.tuning.state import State
 from warptile.tuning.summary import summary
+from warptile.workloads.experts import routed
+
+
+def layout_name(format_name: str) -> str:
+    """The name of a format's layout."""
+    return formats.by_name(format_name).layout.name
 
 
 def tune(
@@ -39,12 +45,15 @@ def tune(
     seed: int = 0,
     explore_on: bool = False,
     dtype: str | None = None,
+    routing: str | None = None,
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
 
     source: a GGUF model, a shape file or a shipped one's name. ms: numbers of tokens to tune for. budget: seconds.
     explore_on: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
     dtype: type of x and y, "fp32", "fp16" or "bf16"; default the device's own (`Limits.activations`).
+    routing: how tokens spread over a model's experts, as `workloads.experts` has it, or a JSON file of their counts;
+    default uniformly. It is part of what the table holds a winner for.
     Memory stays below four times the largest weight and 500 MB, both processes together.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
@@ -52,6 +61,8 @@ def tune(
     clock = Budget(budget)
     kept = (places or Places.default()).ready()
     workload = workloads.load(source)
+    if routing is not None:
+        workload = routed(workload, routing)
     from warptile.tuning.worker_stand import WorkerStand
 
     with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
@@ -69,8 +80,12 @@ def tune_on(
     explore_on: bool = False,
     kernels: Sequence[Kernel] | None = None,
     dtype: str | None = None,
+    layout_of: Callable[[str], str] = layout_name,
 ) -> TuneResult:
-    """`tune` on an open stand, with `kernels` in place of all of its runtime's."""
+    """`tune` on an open stand, with `kernels` in place of all of its runtime's.
+
+    layout_of: what the table keeps a format's winners under.
+    """
     limits, identity = stand.describe()
     usable = for_runtime(limits.runtime) if kernels is None else kernels
     journal = Journal(places.state / "journal")
@@ -84,7 +99,7 @@ def tune_on(
         [p for problems in passes.values() for p in problems],
         limits,
         usable,
-        lambda name: formats.by_name(name).layout.name,
+        layout_of,
     )
     state = State(stand, notes, groups, limits, budget, progress, seed)
     state.said += warning_lines(reading.warnings)

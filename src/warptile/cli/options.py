@@ -21,8 +21,15 @@ Locks = Annotated[
 ]
 Ms = Annotated[str, typer.Option("--m", help="Numbers of tokens, such as 1,128,512.")]
 Budget = Annotated[str, typer.Option("--budget", help="Time to spend, such as 90s, 5m or 1h.")]
+LlamaCpp = Annotated[
+    Path | None, typer.Option("--llama-cpp", metavar="PATH", help="A checkout of llama.cpp, read where it is.")
+]
 Dtype = Annotated[
     str | None, typer.Option("--dtype", help="Type of x and y: fp32, fp16 or bf16; default: the device's own.")
+]
+Routing = Annotated[
+    str | None,
+    typer.Option("--routing", help="How tokens spread over experts: uniform, zipf:S, or a JSON file of their counts."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of weights, activations and orders.")]
 
@@ -38,10 +45,13 @@ def places(state: Path | None, cache: Path | None, locks: Path | None = None) ->
     return Places(cache or default.cache, state or default.state, locks or default.locks)
 
 
-def given(device: str, state: Path | None, cache: Path | None, dtype: str | None = None) -> dict[str, tuple[str, ...]]:
+def given(
+    device: str, state: Path | None, cache: Path | None, dtype: str | None = None, routing: str | None = None
+) -> dict[str, tuple[str, ...]]:
     """The words of these options that were not left out, by name, paths as short as they may be."""
     words: dict[str, tuple[str, ...]] = {} if device == FIRST_DEVICE else {"device": ("--device", device)}
     words |= {} if dtype is None else {"dtype": ("--dtype", dtype)}
+    words |= {} if routing is None else {"routing": ("--routing", routing)}
     folders = {"state": state, "cache": cache}
     return words | {name: (f"--{name}", path(where)) for name, where in folders.items() if where is not None}
 
