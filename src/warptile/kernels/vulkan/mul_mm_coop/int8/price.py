@@ -6,7 +6,7 @@ becomes fp32 and is scaled, a sum and group: two operations of full rate; throug
 conversion and up to three operations. MATRIX_WORD_SLOTS and SUM_SLOTS as for fp16 (`mul_mm_coop.price`).
 
 `Latencies` are fitted for NVIDIA, with ISSUED (issue slots taken for one counted), to the least mean of
-|log(price / time)| on 278 tiles at m = 128 on one H200 (Q4_K and Q6_K at three shapes; `benchmarks/coop_int8.py`): 0.18,
+|log(price / time)| on 278 tiles at m = 128 on one H200 (Q4_K, Q6_K; three shapes; `benchmarks/coop_int8.py`): 0.18,
 Spearman 0.87 to 0.98 over all tiles of a shape and 0.70 to 0.76 over those drawn. Elsewhere they are nominal, two trips
 to shared memory a sum for raw scales; AMD's compiler issues a step's loads together, so a warp that reads its own
 activations does not wait for each sum's. With these the arms that the source of `rdna4-bigtile` measured on RDNA4 come
@@ -47,6 +47,8 @@ CODEBOOK_SLOTS = 4.0
 SCALE_SLOTS = 16.0
 FOLD_SLOTS = {"lanes": 2.0, "broadcast": 2.0, "raw": 8.0}
 MEET_BARRIERS = 0.25
+# A warp with raw scales reads its activations' sums and scales from memory too, cell by cell.
+RAW_READS = 4.0
 QUANTIZE_SLOTS = 20.0
 ISSUED = 1.9
 QUANTIZE_SECONDS = 5e-6
@@ -177,7 +179,7 @@ def _step_latency(plan: Plan, used: float, wait: Latencies) -> float:
     each = wait.total + (wait.raw if tile.scales == "raw" else 0.0)
     loads = wait.load * (wait.ahead if tile.prefetch else 1.0)
     if tile.activations == "private":
-        each += wait.private
+        each += wait.private * (RAW_READS if tile.scales == "raw" else 1.0)
     decoded = plan.weight_rows * tile.k_chunk / (tile.workgroup if tile.weights == "block" else tile.subgroup)
     meets = 2 * wait.barrier if tile.activations == "shared" or tile.weights == "block" else 0.0
     return loads + meets + decoded * wait.decode + sums * each
