@@ -89,7 +89,7 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     steps = ceil_div(launch.part_k(plan, problem.k), tile.k_chunk)
     threads = tile.workgroup
     shared_bytes = plan.shared_bytes()
-    held = registers(common._for_workgroup(limits, threads), 2 * tile.accumulators, _operands(plan))
+    held = registers(common.for_workgroup(limits, threads), 2 * tile.accumulators, _operands(plan))
     resident = residency(limits, threads, shared_bytes, held.count)
     software, raw = limits.kind == "software", tile.scales == "raw"
     speedup = SOFTWARE_SPEEDUP if software else MATRIX_SPEEDUP
@@ -168,7 +168,7 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
         fill=fill_of_last_wave(limits, workgroups, resident.workgroups),
         seconds=seconds,
         spills=held.spills,
-        notes=common._notes(tile, problem, limits, workgroups),
+        notes=common.notes_of(tile, problem, limits, workgroups),
     )
 
 
