@@ -9,7 +9,22 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, confirm, devices, inspect, journal, prove, study, table, trace, tune
+from warptile.cli import (
+    bench,
+    check,
+    confirm,
+    devices,
+    export,
+    inspect,
+    journal,
+    pipelines,
+    prove,
+    study,
+    table,
+    trace,
+    tune,
+)
+from warptile.cli.fleet import with_address
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -24,8 +39,10 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 app.command("tune")(tune.tune)
+app.command("pipelines")(pipelines.pipelines)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
+app.command("export")(export.export)
 app.command("prove")(prove.prove)
 app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)
@@ -48,7 +65,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(given or ["--help"], prog_name="warptile", standalone_mode=False)
+        code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False)
     except KeyboardInterrupt:
         return _stopped()
     except BrokenPipeError:

@@ -83,7 +83,7 @@ class MulMmCoop:
                 Launch(binary, (x, piece.buffer, parts), (m, rows, k, 0, rows, *planes, part_k, area), grid)
             )
             groups = ceil_div(area // source.sum_vector(own), source.SUM_THREADS)
-            launches.append(Launch(binary.helpers[0], (x, parts, y), (*shared, own.split_k), (groups, 1, 1)))
+            launches.append(Launch(binary.helpers[0], (x, parts, y), shared, (groups, 1, 1)))
         return tuple(launches)
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:

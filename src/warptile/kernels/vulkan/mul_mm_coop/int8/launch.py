@@ -7,6 +7,7 @@ from warptile.kernels.price_model import ceil_div
 from warptile.kernels.vulkan import abi
 from warptile.kernels.vulkan.mul_mm_coop.int8 import source
 from warptile.kernels.vulkan.mul_mm_coop.int8.plan import Plan
+from warptile.kernels.vulkan.mul_mm_coop.source import SUM_THREADS
 from warptile.kernels.vulkan.mul_mm_coop.tile import MulMmCoopTile
 
 MOST_ACROSS = 32768
@@ -46,8 +47,8 @@ def launches(
         m, n, whole, _, _, *starts = shared
         scalars = (m, n, whole, 0, n, *starts, part, area, *own)
         found.append(Launch(binary, (codes, piece.buffer, parts), scalars, grid))
-        blocks = ceil_div(area, source.SUM_THREADS)
-        found.append(Launch(binary.helpers[1], (x, parts, y), (*shared, tile.split_k), (blocks, 1, 1)))
+        blocks = ceil_div(area, SUM_THREADS)
+        found.append(Launch(binary.helpers[1], (x, parts, y), shared, (blocks, 1, 1)))
     return tuple(found)
 
 

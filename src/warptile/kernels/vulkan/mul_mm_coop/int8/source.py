@@ -10,6 +10,7 @@ from warptile.contracts import Limits, Problem, Source
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.vulkan import abi
 from warptile.kernels.vulkan.mul_mm_coop.int8.plan import Plan
+from warptile.kernels.vulkan.mul_mm_coop.source import sum_of_parts
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 from warptile.layouts import Layout
 from warptile.layouts.scale_words import scale_words_glsl
@@ -27,7 +28,6 @@ _HALVES = (_FP16, _STORAGE16)
 OWN_SCALARS = ("part_k", "part_y", "x_m", "x_k", "x_scales", "x_sums")
 QUANTIZE_SCALARS = ("x_m", "x_k", "x_scales", "x_sums")
 QUANTIZE_THREADS = 64
-SUM_THREADS = 256
 
 
 def source(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Source:
@@ -55,7 +55,7 @@ def source(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Source:
         workgroup=tile.workgroup,
         subgroup=tile.subgroup,
         features=features(plan, problem),
-        helpers=(*helpers, _sum_of_parts(problem)) if tile.split_k > 1 else helpers,
+        helpers=(*helpers, sum_of_parts(tile, problem)) if tile.split_k > 1 else helpers,
     )
 
 
@@ -85,21 +85,6 @@ def _quantize(plan: Plan, problem: Problem) -> Source:
         own_scalars=QUANTIZE_SCALARS,
     )
     return Source("glsl", text, (), 3, abi.SHARED_SCALARS + len(QUANTIZE_SCALARS), QUANTIZE_THREADS)
-
-
-def _sum_of_parts(problem: Problem) -> Source:
-    half = problem.y_dtype == "fp16"
-    y = "float16_t" if half else "float"
-    body = resources.files("warptile.kernels.vulkan.mul_mm_coop").joinpath("sum_parts.comp").read_text(encoding="utf-8")
-    text = abi.translation_unit(
-        "",
-        f"#define VECTOR 1u\n#define PART_VECTOR float\n#define Y_VECTOR {y}\n" + body,
-        x_type="float",
-        y_type=y,
-        extensions=_HALVES if half else (),
-        own_scalars=("parts",),
-    )
-    return Source("glsl", text, (), 3, abi.SHARED_SCALARS + 1, SUM_THREADS)
 
 
 def _constants(plan: Plan, layout: Layout, limits: Limits) -> str:
