@@ -45,7 +45,7 @@ class TorchExperts:
             raise UnusableInput(f"weight [{rows}, {k}] does not hold {experts} experts of equal size")
         n = rows // experts
         limits = engine_of(at).limits
-        stride = expert_stride(w.format.layout, n, k, QUADS)
+        stride = expert_stride(w.format, n, k, QUADS)
         if 4 * stride * experts > limits.max_buffer_bytes:
             raise UnusableInput(
                 f"experts {w.format.name} [{experts}, {n}, {k}] take {4 * stride * experts} bytes;"

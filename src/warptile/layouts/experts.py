@@ -12,14 +12,13 @@ from warptile.layouts.packing import PackedSlice, PackedWeights, pack, slice_byt
 
 if TYPE_CHECKING:
     from warptile.formats import Format
-    from warptile.layouts.layout import Layout
 
 GRANULE = 16
 
 
-def expert_stride(layout: Layout, n: int, k: int, arrangement: str = "rows") -> int:
+def expert_stride(format: Format, n: int, k: int, arrangement: str = "rows") -> int:
     """32-bit words from one expert to the next: those of a slice of n rows, rounded up to 16."""
-    words = slice_bytes(layout, n, k, arrangement) // 4
+    words = slice_bytes(format, n, k, arrangement) // 4
     return -(-words // GRANULE) * GRANULE
 
 
@@ -43,7 +42,7 @@ def pack_experts(
             f"{format.name} experts [{experts}, {n}, {k}] are {experts} x {each} bytes, not {blocks.size}"
         )
     given = blocks.reshape(-1, each)
-    stride = expert_stride(format.layout, n, k, arrangement)
+    stride = expert_stride(format, n, k, arrangement)
     most = experts if max_bytes is None else max_bytes // (4 * stride)
     if most < 1:
         raise UnusableInput(f"an expert of {4 * stride} packed bytes exceeds the device's buffer limit of {max_bytes}")

@@ -191,7 +191,7 @@ class _Proof:
             blocks = blocks[:, np.arange(shape.n) % rows]
         most = limits.max_buffer_bytes
         if shape.parts > 1:
-            stride = 4 * expert_stride(wanted.fmt.layout, shape.n, shape.k, limits.arrangement)
+            stride = 4 * expert_stride(wanted.fmt, shape.n, shape.k, limits.arrangement)
             most = stride * -(-shape.experts // shape.parts)
         flat = np.ascontiguousarray(blocks)
         return pack_experts(wanted.fmt, flat, shape.experts, shape.n, shape.k, most, limits.arrangement)

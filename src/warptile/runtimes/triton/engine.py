@@ -176,7 +176,7 @@ class Engine:
             launchers = tuple(self.backend.build(build, key, None) for build in parsed.builds)
             program = self._programs[source.text] = (imported(parsed.enqueue), launchers)
         starts, _ = arrangement(formats.by_name(problem.format).layout, problem.k).offsets(problem.n)
-        stride = expert_stride(formats.by_name(problem.format).layout, problem.n, problem.k, NAME)
+        stride = expert_stride(formats.by_name(problem.format), problem.n, problem.k, NAME)
         piece = WeightSlice(_Extent(), 0, problem.n, starts, 0, problem.experts, stride)
         weights = DeviceWeights(problem.format, "", problem.n, problem.k, (piece,), problem.experts)
         chosen = Chosen(_Extent()) if problem.grouped else None
