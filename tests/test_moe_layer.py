@@ -139,7 +139,7 @@ def test_layer_on_torch_tensors(interpreter: Runtime, layer: Layer, x: F32) -> N
     ids, weights = (torch.from_numpy(a) for a in layer.chosen(few))
     rows = torch.from_numpy(few).half()
     gate, up, down = (TorchExperts.pack(w, EXPERTS, "cpu") for w in (layer.gate, layer.up, layer.down))
-    tile = "triton.gemm_id:tile_n=64,tile_m=8,tile_k=128,span=2,warps=4"
+    tile = "triton.gemm_id:tile_n=256,tile_m=8,tile_k=128,warps=8"
     g, u = (matmul_id(rows, w, ids, tile=tile).float() for w in (gate, up))
     h = torch.nn.functional.silu(g) * u
     scale = float(h.abs().max()) / 1024

@@ -18,7 +18,7 @@ from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.layouts.triton import arrangement
 from warptile.layouts.triton.repack import repack
 from warptile.places import Places
-from warptile.routing import KeyOf, Notices, route, tables_of
+from warptile.routing import KeyOf, Notices, Route, route, tables_of
 from warptile.runtimes.entry import pick
 from warptile.runtimes.triton import list_devices
 from warptile.runtimes.triton.engine import DTYPES, Engine, Router, engine_of, interpreting
@@ -51,7 +51,11 @@ class TorchWeight:
             )
         source = to_tensor(w.blocks).to(at)
         with current(at):
-            return cls(repack(w.format, source, n, k), w.format.name, n, k)
+            words = repack(w.format, source, n, k)
+            # A launch that starts early waits for the launch before it only, and reads weights before it does: this one
+            # lies between.
+            torch.zeros(1, dtype=torch.int32, device=at)
+            return cls(words, w.format.name, n, k)
 
 
 def matmul_torch(
@@ -117,17 +121,19 @@ def refuse_other_device(x: torch.Tensor, device: str | None) -> None:
         raise UnusableInput(f"x is on {x.device}, device {device!r} was asked for")
 
 
-def serve_from_tables(device: torch.device, places: Places | None = None) -> None:
+def serve_from_tables(device: torch.device, places: Places | None = None) -> TableRouter:
     """Let a device's tables say which tile serves a matmul, with an UntunedWarning once where they hold nothing valid.
 
     They are read once a process and device, from `places` as they are then. Raises UnusableInput as `engine_of`, and
     where a table cannot be used.
     """
     engine = engine_of(device)
-    if not any(isinstance(router, TableRouter) for router in engine.routers):
+    found = next((router for router in engine.routers if isinstance(router, TableRouter)), None)
+    if found is None:
         kept = (places or Places.default()).ready()
-        tables = tables_of(kept.state, engine.backend.identity())
-        engine.routers.append(TableRouter(tables, engine.limits, engine.key))
+        found = TableRouter(tables_of(kept.state, engine.backend.identity()), engine.limits, engine.key)
+        engine.routers.append(found)
+    return found
 
 
 def _names(text: str, device: torch.device) -> bool:
@@ -151,9 +157,13 @@ class TableRouter:
 
     def __call__(self, problem: Problem) -> str:
         """The tile's text. Raises UnusableInput where no kernel can serve the problem."""
-        found = route(problem, self._tables, self._limits, self._key_of)
+        found = self.route(problem)
         self._notices.say(problem, found, stacklevel=2)
         return found.tile.text()
+
+    def route(self, problem: Problem) -> Route:
+        """What the tables serve, or the best price. Raises UnusableInput as `route`."""
+        return route(problem, self._tables, self._limits, self._key_of)
 
 
 def add_router(device: torch.device | str, router: Router) -> None:
