@@ -48,6 +48,8 @@ def prove(
     n: Annotated[int, typer.Option(min=1)] = 512,
     k: Annotated[int, typer.Option(min=1)] = 512,
     m: options.Ms = "1,128",
+    experts: Annotated[int, typer.Option("--experts", min=0, help="Grouped matmuls of so many experts.")] = 0,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Experts a token takes.")] = 2,
     level: Annotated[
         str, typer.Option("--level", help="quick, full, or deep: quick, and again under compute-sanitizer.")
     ] = "quick",
@@ -79,7 +81,9 @@ def prove(
         if any(each.runtime != limits.runtime for each in usable):
             raise UnusableInput(f"kernel {usable[0].name} does not run on {device}")
         kind = sample_type(dtype, limits.activations)
-        for problem in [Problem(name, n, k, each, kind, kind) for name in names for each in counts]:
+        for problem in _problems(
+            [Problem(name, n, k, each, kind, kind) for name in names for each in counts], experts, top_k
+        ):
             if problem.k % formats.by_name(problem.format).block_size:
                 raise UnusableInput(f"{problem.format}: k = {k} is no whole number of blocks")
             for text in _tiles(tile, usable, problem, limits):
@@ -105,6 +109,17 @@ def prove(
     else:
         console.print(Text(f"{len(results) - wrong} right, {wrong} wrong", style="bold red" if wrong else "bold green"))
     raise typer.Exit(1 if wrong else 0)
+
+
+def _problems(dense: list[Problem], experts: int, top_k: int) -> list[Problem]:
+    """The problems, or, by experts, both forms of each: a row of x a token, and one for each expert taken, summed."""
+    if not experts:
+        return dense
+    if top_k > experts:
+        raise UnusableInput(f"--top-k {top_k}: a token cannot take more than {experts} experts")
+    kind = {"experts": experts, "top_k": top_k, "routing": "uniform"}
+    grouped = [dataclasses.replace(p, **kind) for p in dense]  # type: ignore[arg-type]
+    return [q for p in grouped for q in (p, dataclasses.replace(p, x_slots=True, summed=True))]
 
 
 def _deep(
