@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 
 from cuda_cases import GEMV_MOST, GEMV_TILES, column_tiles
 
@@ -11,9 +10,10 @@ from warptile import kernels
 from warptile.contracts import Limits, Problem
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import OPERANDS, arranged
+from warptile.search import rank
 
-# Kernel rooms with tiles of their own to offer, as `MODULE:FUNCTION(problem) -> texts`.
-OFFERS = ("h200_skinny:skinny_tiles",)
+# For few tokens, where it is there: so many of its tiles of least price.
+FEW_TOKENS, FEW_TOKENS_KERNEL, BEST_PRICED = 16, "triton.gemv_mma", 4
 # (tile_n, split_k, warps, stages) of the portable kernel by column tile, those that won somewhere.
 PORTABLE = {
     8: ((64, 8, 4, 5), (64, 4, 4, 5)),
@@ -28,7 +28,7 @@ PORTABLE_UP_TO = 512
 
 def limit_tiles(problem: Problem, limits: Limits) -> list[str]:
     """Texts of the valid tiles to race on a problem, each once."""
-    texts = [*_wgmma(problem, limits.units), *_portable(problem), *_offered(problem)]
+    texts = [*_wgmma(problem, limits.units), *_portable(problem), *_few(problem, limits)]
     found: dict[str, None] = {}
     for text in texts:
         kernel, tile = kernels.parse_tile(text)
@@ -81,11 +81,8 @@ def _portable(problem: Problem) -> Iterator[str]:
             )
 
 
-def _offered(problem: Problem) -> Iterator[str]:
-    for offer in OFFERS:
-        module, _, name = offer.partition(":")
-        try:
-            room = import_module(module)
-        except ModuleNotFoundError:
-            continue
-        yield from getattr(room, name)(problem)
+def _few(problem: Problem, limits: Limits) -> Iterator[str]:
+    kernel = kernels.all_kernels().get(FEW_TOKENS_KERNEL)
+    if kernel is not None and problem.m <= FEW_TOKENS:
+        for candidate in rank(problem, limits, [kernel])[:BEST_PRICED]:
+            yield candidate.tile.text()
