@@ -79,7 +79,7 @@ def bit_pairs(
 
 @gluon.jit
 def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
-    """Digits 0, 1, 2 of base-3 bytes, times 256, as `bit_pairs` has codes; see `decode.trit_pairs`.
+    """Digits 0, 1, 2 of base-3 bytes, times 256, as `bit_pairs` has codes; see `code_decode.trit_pairs`.
 
     Digit n of byte b is bits 8 and 9 of 3 ((b 3^n) mod 256), two bytes at a time.
     """
