@@ -172,6 +172,6 @@ def test_prices_follow_the_groups() -> None:
 
 def test_experts_lie_on_whole_lines() -> None:
     for name in ("Q4_K", "TQ1_0", "MXFP4"):
-        format = formats.by_name(name)
-        assert expert_stride(format, 17, 256, "quads") % 16 == 0
-        assert expert_stride(format, 17, 256, "rows") % 16 == 0
+        found = formats.by_name(name)
+        assert expert_stride(found, 17, 256, "quads") % 16 == 0
+        assert expert_stride(found, 17, 256, "rows") % 16 == 0
