@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from warptile.contracts import CandidateRejected, CompileFailed, DoesNotFit, UnusableInput
-from warptile.kernels.triton.program import Build
+from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.require import require_triton
 
@@ -53,23 +53,33 @@ def gpu_target(backend: str, architecture: str) -> Any:
 
 
 def _source(build: Build, identity: int) -> Any:
-    from triton.compiler import ASTSource
+    if build.language == "gluon":
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
+    else:
+        from triton.compiler import ASTSource
 
     function = imported(build.function)
     pointers, constants = dict(build.pointers), dict(build.constants) | {_ID_CONSTANT: identity}
+    boxes = {box.name: _box_type(box) for box in build.boxes}
     signature, attributes = {}, {}
     for index, name in enumerate(function.arg_names):
-        signature[name] = "constexpr" if name in constants else pointers.get(name, "i32")
+        signature[name] = "constexpr" if name in constants else boxes.get(name) or pointers.get(name, "i32")
         if name in build.aligned and name not in constants:
             attributes[(index,)] = [["tt.divisibility", 16]]
-    missing = (set(constants) | set(pointers)) - set(function.arg_names)
+    missing = (set(constants) | set(pointers) | set(boxes)) - set(function.arg_names)
     if missing:
         raise UnusableInput(f"{build.function} has no argument {', '.join(sorted(missing))}")
     return ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
 
 
+def _box_type(box: Box) -> str:
+    layout = f"swizzle_byte_width={box.swizzle}, element_bitwidth={box.bits}, rank={len(box.shape)}"
+    return f"tensordesc<{box.type}{list(box.shape)},NVMMASharedLayout({layout})>"
+
+
 def _options(build: Build) -> dict[str, int]:
-    return {"num_warps": build.warps, "num_stages": build.stages}
+    options = {"num_warps": build.warps, "num_stages": build.stages}
+    return options | {"launch_pdl": True} if build.early else options
 
 
 def lowered(build: Build, target: Any) -> str:
