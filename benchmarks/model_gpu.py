@@ -39,8 +39,8 @@ from warptile.search import rank_all
 from warptile.trace.torch_trace import events
 
 ROUNDS = 5
-FORCED = ("triton.dequantize", "triton.gemm_wgmma")
-"""Kernels raced against what the tables serve, where they are there."""
+FORCED = {"triton.dequantize": (256, 1 << 20), "triton.gemm_wgmma": (64, 1 << 20), "triton.gemv_mma": (1, 16)}
+"""Kernels raced against what the tables serve, where they are there, and for how many tokens: from, to."""
 PROMPTS = (512, 2048)
 GENERATED = 128
 DEVICE = torch.device("cuda:0")
@@ -124,21 +124,20 @@ def raced(arms: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
 
 def summary(times: dict[str, list[float]], tokens: int) -> dict[str, Any]:
     middle = {name: statistics.median(values) for name, values in times.items()}
-    ratios = [d / p for p, d in zip(times["packed"], times.get("dense", times["packed"]), strict=True)]
-    return {
-        "tokens_per_s": {name: round(tokens / value, 1) for name, value in middle.items()},
-        "dense_over_packed": round(statistics.median(ratios), 3),
-        "lowest": round(min(ratios), 3),
-        "highest": round(max(ratios), 3),
-    }
+    found: dict[str, Any] = {"tokens_per_s": {name: round(tokens / value, 1) for name, value in middle.items()}}
+    for name in (name for name in times if name != "dense" and "dense" in times):
+        ratios = sorted(d / p for p, d in zip(times[name], times["dense"], strict=True))
+        found[f"{name} over dense"] = [round(r, 3) for r in (statistics.median(ratios), ratios[0], ratios[-1])]
+    return found
 
 
 def forced_runner(packed: Any, kernel: str) -> tuple[Runner, Callable[[Problem], str | None]]:
-    """A runner for the best-priced tile of one kernel from 256 tokens on, and the router that chooses it."""
+    """A runner for the best-priced tile of one kernel where it is forced, and the router that chooses it."""
     engine = engine_of(DEVICE)
+    low, high = FORCED[kernel]
 
     def router(problem: Problem) -> str | None:
-        if problem.m < 256:
+        if not low <= problem.m <= high:
             return None
         ranking = rank_all(problem, engine.limits, [kernels.by_name(kernel)])
         return ranking.candidates[0].tile.text() if ranking.candidates else None
@@ -250,9 +249,13 @@ def one(results: Results, shape: Shape, places: Places) -> list[tuple[str, Calla
         for m in PROMPTS:
             arms = {"packed": prefill(runner, tokens[:m]), "dense": prefill(other, tokens[:m])}
             for kernel, (third, router) in forced.items():
-                arms[kernel] = routed(router, prefill(third, tokens[:m]))
+                if FORCED[kernel][0] <= m <= FORCED[kernel][1]:
+                    arms[kernel] = routed(router, prefill(third, tokens[:m]))
             results.put(f"{name} pp{m}", summary(raced(arms), m))
         arms = {"packed": decode(runner, GENERATED), "dense": decode(other, GENERATED)}
+        for kernel, (third, router) in forced.items():
+            if FORCED[kernel][0] == 1:
+                arms[kernel] = routed(router, decode(third, GENERATED))
         results.put(f"{name} tg{GENERATED} beside dense", summary(raced(arms), GENERATED))
 
     def kernels_of() -> None:

@@ -39,10 +39,7 @@ def load(
     Raises MissingExtra without transformers; UnusableInput where the file, its architecture or its tokenizer cannot be
     used, where it does not fit the memory there is, and for an unknown device.
     """
-    try:
-        import transformers  # noqa: F401
-    except ImportError:
-        raise MissingExtra("a whole model", EXTRA) from None
+    require_model()
     from warptile.model.build import build
     from warptile.model.memory import refuse_too_large
     from warptile.model.tensors import ModelTensors
@@ -61,8 +58,18 @@ def load(
     return model, tokenizer
 
 
+def require_model() -> None:
+    """Raises MissingExtra where torch or transformers is not installed."""
+    try:
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError:
+        raise MissingExtra("a whole model", EXTRA) from None
+
+
 def first_device() -> str:
-    """The first CUDA or ROCm card torch can use, else the first Vulkan device."""
+    """The first CUDA or ROCm card torch can use, else the first Vulkan device. Raises MissingExtra without torch."""
+    require_model()
     import torch
 
     return "cuda:0" if torch.cuda.is_available() else "vulkan:0"
