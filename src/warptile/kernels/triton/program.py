@@ -17,7 +17,8 @@ class Build:
 
     function: "MODULE:NAME" of a `triton.jit` function with a constant BUILD_ID. pointers: its pointer arguments and
     their types ("*fp16"); every other argument that is not among the constants is i32. aligned: arguments that are
-    multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages.
+    multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages. dependent: launched so
+    that it may start before the launch ahead of it ends (programmatic dependent launch).
     """
 
     function: str
@@ -26,6 +27,7 @@ class Build:
     aligned: tuple[str, ...] = ()
     warps: int = 4
     stages: int = 2
+    dependent: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Program:
                 tuple(b["aligned"]),
                 b["warps"],
                 b["stages"],
+                b.get("dependent", False),
             )
             for b in data["builds"]
         )

@@ -65,11 +65,14 @@ def _source(build: Build, identity: int) -> Any:
     missing = (set(constants) | set(pointers)) - set(function.arg_names)
     if missing:
         raise UnusableInput(f"{build.function} has no argument {', '.join(sorted(missing))}")
+    if function.is_gluon():
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
     return ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
 
 
-def _options(build: Build) -> dict[str, int]:
-    return {"num_warps": build.warps, "num_stages": build.stages}
+def _options(build: Build) -> dict[str, Any]:
+    options: dict[str, Any] = {"num_warps": build.warps, "num_stages": build.stages}
+    return options | {"launch_pdl": True} if build.dependent else options
 
 
 def lowered(build: Build, target: Any) -> str:
@@ -93,7 +96,7 @@ def lowered(build: Build, target: Any) -> str:
 
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
     """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, target, the launching function and `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages] for b in builds]
+    parts = [[lowered(b, target), b.warps, b.stages, b.dependent] for b in builds]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

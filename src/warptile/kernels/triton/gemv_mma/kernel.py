@@ -1,0 +1,176 @@
+"""`triton.gemv_mma`: few tokens on the matrix unit, every warp with a part of k of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from warptile import formats
+from warptile.contracts import (
+    Arithmetic,
+    Binary,
+    BrokenRule,
+    Buffer,
+    DeviceWeights,
+    Launch,
+    Limits,
+    Price,
+    Problem,
+    Source,
+    Tile,
+    UnusableInput,
+)
+from warptile.kernels.price_model import Registers, ceil_div, fill_of_last_wave, residency
+from warptile.kernels.triton import common
+from warptile.kernels.triton.gemv_mma import rules
+from warptile.kernels.triton.gemv_mma.tile import GemvMmaTile
+from warptile.kernels.triton.matrix import architecture
+from warptile.kernels.triton.program import Build, Program
+
+DEVICE = "warptile.kernels.triton.gemv_mma.device:gemv_mma"
+TWIN = "warptile.kernels.triton.gemv_mma.twin:gemv_mma"
+ENQUEUE = "warptile.kernels.triton.gemv_mma.enqueue:enqueue"
+# Instructions a weight, counted in what Triton 3.6 compiles for sm_90: Q4_K 2.3, other bit planes and trits about 3.
+SLOTS_A_WEIGHT = 2.5
+CODEBOOK_SLOTS = 9.0
+LAUNCH_SECONDS = 2e-6
+SPLIT_SECONDS = 1e-6
+DEPENDENT_SECONDS = 1e-6
+
+
+class GemvMma:
+    """y[m, n] = sum_k x[m, k] * w[n, k]; fp32 sums in every warp, then over warps, then over the parts of k."""
+
+    name = "triton.gemv_mma"
+    runtime = "triton"
+    tile_type: type[Tile] = GemvMmaTile
+
+    def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
+        """Row tiles of 16 to 64, parts of k that make at most 8 programs a unit, one tile of tokens where they fit."""
+        try:
+            common.arranged(problem)
+        except UnusableInput:
+            return
+        if problem.m > rules.MOST_TOKENS:
+            return
+        units = limits.units or 1
+        held = next(t for t in (1, 2, 4, 8, 16, 32, 64) if t >= problem.m)
+        dependent = 1 if architecture(limits).name in rules.DEPENDENT_LAUNCH else 0
+        for tile_n, warps, steps, ahead in product((16, 32, 64), (4, 8, 16), (1, 2), (1, 2, 3)):
+            for split in (1, 2, 4, 8):
+                if split > 1 and ceil_div(problem.n, tile_n) * split > 8 * units:
+                    break
+                for tokens in {held, min(held, 8)}:
+                    yield GemvMmaTile(tile_n, tokens, split, warps, steps, ahead, dependent)
+
+    def stock(self, problem: Problem, limits: Limits) -> Tile | None:
+        return None
+
+    def broken_rules(self, tile: Tile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+        return rules.broken_rules(own(tile), problem, limits)
+
+    def price(self, tile: Tile, problem: Problem, limits: Limits) -> Price:
+        """Roofline of one launch: memory or decoding, whichever is longer, over the share of units kept busy."""
+        t = own(tile)
+        threads = t.warps * limits.subgroup
+        needed = rules.registers_of(t, problem)
+        most = limits.max_registers_per_thread or 255
+        held = Registers(min(needed, most), needed > most, most)
+        shared = rules.shared_bytes(t, problem)
+        resident = residency(limits, threads, shared, held.count)
+        tiles = ceil_div(problem.n, t.tile_n) * ceil_div(problem.m, t.tile_m)
+        programs = tiles * t.split_k
+        capacity = (limits.units or 1) * max(1, resident.workgroups)
+        busy = programs / (ceil_div(programs, capacity) * capacity)
+        passes = ceil_div(problem.m, t.tile_m)
+        weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
+        x_bytes = problem.m * problem.k * common.DTYPE_BYTES[problem.x_dtype]
+        sums_bytes = 8.0 * programs * t.tile_n * rules.columns(t) if t.split_k > 1 else 0.0
+        # x comes out of the cache, about twice as fast as out of memory.
+        staged = ceil_div(problem.n, t.tile_n) * x_bytes / 2
+        bandwidth = limits.read_gb_per_s * 1e9 or 1e11
+        slots = CODEBOOK_SLOTS if common.parameters(problem)[10] == 0 else SLOTS_A_WEIGHT
+        slots += rules.columns(t) / 64
+        work = problem.n * problem.k * passes * slots / ((limits.fp32_tflops * 1e12 or 1e12) / 2)
+        memory = (weight_bytes * passes + staged + sums_bytes) / bandwidth
+        fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if t.split_k > 1 else 0.0) - DEPENDENT_SECONDS * t.pdl
+        return Price(
+            accumulators=t.steps * t.tile_n * rules.columns(t) // limits.subgroup,
+            registers=held.count,
+            shared_bytes=shared,
+            resident_threads=resident.threads,
+            limited_by=resident.limited_by,
+            barriers=0,
+            intensity=problem.flops / (weight_bytes + x_bytes),
+            workgroups=programs,
+            fill=fill_of_last_wave(limits, programs, resident.workgroups),
+            seconds=max(memory, work) / max(busy, 0.5) + fixed,
+            spills=held.spills,
+        )
+
+    def source(self, tile: Tile, problem: Problem, limits: Limits) -> Source:
+        """Depends on k: what a program holds of x does."""
+        t = own(tile)
+        common_constants: tuple[tuple[str, Any], ...] = (
+            ("L", common.parameters(problem)),
+            ("ROWS", t.tile_n),
+            ("TOKENS", t.tile_m),
+            ("WARPS", t.warps),
+            ("U", t.steps),
+            ("SPLIT_K", t.split_k),
+            ("STRETCHES", rules.stretches(t, problem)),
+            ("AHEAD", t.ahead),
+            ("PDL", t.pdl),
+        )
+        build = Build(
+            function=TWIN if limits.kind == "software" else DEVICE,
+            pointers=(
+                ("X", common.pointer(problem.x_dtype)),
+                ("W", "*i32"),
+                ("Y", common.pointer(problem.y_dtype)),
+                ("Part", "*fp32"),
+                ("Count", "*i32"),
+                ("Executed", "*u32"),
+            ),
+            constants=common_constants,
+            aligned=(*common.ALIGNED, "Part"),
+            warps=t.warps,
+            stages=1,
+            dependent=bool(t.pdl),
+        )
+        program = Program(ENQUEUE, (build,))
+        return program.source(3, common.SCALARS + 2, t.warps * limits.subgroup, limits.subgroup)
+
+    def launch(
+        self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
+    ) -> tuple[Launch, ...]:
+        t = own(tile)
+        return tuple(
+            Launch(
+                binary=binary,
+                buffers=(x, piece.buffer, y),
+                scalars=(*common.scalars(problem, piece, problem.k, problem.n), t.split_k, t.tile_n * rules.columns(t)),
+                grid=(ceil_div(piece.rows, t.tile_n) * t.split_k, ceil_div(problem.m, t.tile_m), 1),
+            )
+            for piece in w.slices
+        )
+
+    def boundaries(self, tile: Tile) -> tuple[int, int, int]:
+        t = own(tile)
+        return t.tile_m, t.tile_n, 128 * t.steps * t.warps
+
+    def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
+        """A term joins at most all terms of its part of k, in any order, then the other parts."""
+        kind = "fp16" if problem.x_dtype == "fp16" else "fp16 over its largest"
+        return Arithmetic("fp16 from fp16 unit", kind, "fp32", problem.k, own(tile).split_k)
+
+
+def own(tile: Tile) -> GemvMmaTile:
+    """`tile` as this kernel's. Raises TypeError for another's."""
+    if not isinstance(tile, GemvMmaTile):
+        raise TypeError(f"{GemvMma.name} takes a GemvMmaTile, not {type(tile).__name__}")
+    return tile
+
+
+KERNEL = GemvMma()

@@ -1,0 +1,92 @@
+"""When a tile of `triton.gemv_mma` is valid, and what it takes."""
+
+from __future__ import annotations
+
+from warptile.contracts import BrokenRule, Limits, Problem
+from warptile.kernels.price_model import ceil_div
+from warptile.kernels.triton.common import DTYPE_BYTES, arranged, device_rules, powers_of_two, shape_rules
+from warptile.kernels.triton.gemv_mma.tile import GemvMmaTile
+from warptile.kernels.triton.matrix import architecture, is_nvidia
+
+MOST_TOKENS = 64
+LEAST_STEP = 128
+LEAST_ROWS = 16
+COLUMNS = 8
+MOST_AHEAD = 3
+DEPENDENT_LAUNCH = ("sm_90", "sm_120")
+
+
+def columns(tile: GemvMmaTile) -> int:
+    """Columns of the sums: tokens, at least a matrix instruction's."""
+    return max(COLUMNS, tile.tile_m)
+
+
+def stretches(tile: GemvMmaTile, problem: Problem) -> int:
+    """How often each warp of a program takes its steps."""
+    steps = problem.k // arranged(problem).step
+    return ceil_div(ceil_div(steps, tile.split_k), tile.warps * tile.steps)
+
+
+def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
+    """Shared bytes of a program: its part of x in fp16, or sums on their way from warp to warp if they are more."""
+    activations = stretches(tile, problem) * tile.warps * tile.steps * arranged(problem).step * tile.tile_m * 2
+    return max(activations, tile.warps * tile.tile_n * columns(tile) * 4 if tile.warps > 1 else 0)
+
+
+def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+    """Every rule the tile breaks."""
+    broken = shape_rules(problem) or device_rules(limits)
+    broken += powers_of_two(tile, ("tile_n", "tile_m", "split_k", "warps", "steps"))
+    if not is_nvidia(limits) and limits.kind != "software":
+        broken.append(BrokenRule("the device has NVIDIA's matrix instructions", limits.name, True))
+    if problem.x_dtype not in DTYPE_BYTES or problem.y_dtype not in DTYPE_BYTES:
+        broken.append(BrokenRule("x and y are fp32, fp16 or bf16", f"{problem.x_dtype}, {problem.y_dtype}"))
+    if problem.experts > 1:
+        broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
+    if problem.m > MOST_TOKENS:
+        broken.append(BrokenRule(f"m <= {MOST_TOKENS}", f"m = {problem.m}"))
+    if tile.tile_n < LEAST_ROWS:
+        broken.append(BrokenRule("tile_n >= 16", f"{tile.tile_n}"))
+    if not 1 <= tile.ahead <= MOST_AHEAD:
+        broken.append(BrokenRule("1 <= ahead <= 3", f"{tile.ahead}"))
+    if tile.pdl not in (0, 1):
+        broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
+    elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:
+        broken.append(BrokenRule("the device has programmatic dependent launch", limits.name, True))
+    if broken:
+        return broken
+    whole = arranged(problem)
+    if whole.step < LEAST_STEP:
+        broken.append(BrokenRule("k is a multiple of 128", f"k = {problem.k}"))
+    parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
+    if tile.warps * tile.steps % parts:
+        broken.append(BrokenRule("warps * steps is whole superblocks", f"{tile.warps} * {tile.steps}"))
+    if (tile.split_k - 1) * stretches(tile, problem) * tile.warps * tile.steps >= problem.k // whole.step:
+        broken.append(BrokenRule("every part of k has a step", f"split_k = {tile.split_k}, k = {problem.k}"))
+    return broken or _fits(tile, problem, limits)
+
+
+def _fits(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+    broken = []
+    needed = shared_bytes(tile, problem)
+    if limits.shared_bytes and needed > limits.shared_bytes:
+        broken.append(BrokenRule("shared bytes fit a program", f"{needed} > {limits.shared_bytes}", True))
+    threads = tile.warps * limits.subgroup
+    if threads > limits.max_workgroup:
+        broken.append(BrokenRule("warps * subgroup <= workgroup limit", f"{threads} > {limits.max_workgroup}", True))
+    held = registers_of(tile, problem)
+    if limits.max_registers_per_thread and held > limits.max_registers_per_thread:
+        rule = "words on their way and sums fit a thread's registers"
+        broken.append(BrokenRule(rule, f"{held} > {limits.max_registers_per_thread}", True))
+    return broken
+
+
+def registers_of(tile: GemvMmaTile, problem: Problem) -> int:
+    """Registers a thread needs for words on their way, sums and one step of weights, on paper."""
+    whole = arranged(problem)
+    bits = sum(p.per * p.bits / p.span for p in whole.code_planes)
+    words = tile.steps * tile.tile_n * whole.step * bits / 32 / 32
+    scales = tile.steps * tile.tile_n / 8 * 2
+    sums = tile.steps * tile.tile_n * columns(tile) / 32
+    decoded = tile.tile_n * whole.step / 64 / 2
+    return int(tile.ahead * (words + scales) + sums + decoded) + 40
