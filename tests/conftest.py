@@ -1,9 +1,10 @@
-"""Fixtures every room shares: two private folders, and one open software device."""
+"""Fixtures every room shares: private folders, and one open software device."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,15 @@ from warptile.contracts import Runtime
 from warptile.places import Places
 from warptile.runtimes import open_device, survey
 from warptile.runtimes.vulkan import embedded
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Suites that run side by side on one machine do not refuse each other its software device."""
+    folder = tmp_path_factory.mktemp("locks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warptile.places.MACHINE_LOCKS", folder)
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -139,6 +139,31 @@ def test_the_public_matmul_takes_tensors_and_asks_the_table(
     assert warptile.matmul(x, weight, device="interpreter:0").shape == (2, N)
 
 
+def test_each_type_is_served_by_its_own_points(
+    unrouted: Any, weight: QuantTensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table measured in fp16 says nothing of bf16, whose rules differ."""
+    import warptile
+    from warptile.kernels import parse_tile
+
+    monkeypatch.setattr(Places, "default", staticmethod(lambda: Places.under(tmp_path)))
+    identity = unrouted.backend.identity()
+    table = Table.load(tmp_path / "state" / "tables", identity)
+    tiles = {"fp16": TILE, "bf16": TILE.replace("split_k=2", "operand=bf16"), "fp32": TILE + ",operand=tf32"}
+    for dtype, text in tiles.items():
+        problem = Problem("Q4_K", N, K, 2, dtype, dtype)
+        kernel, tile = parse_tile(text)
+        valid = Validity(identity.driver, identity.compiler, unrouted.key(kernel, tile, problem), PROOF_VERSION)
+        won = Point(2, tile.text(), tile.text(), 1e-3, 2e-3, 2.0, 1.9, 2.1, 0.0, "accept", "", valid, 40)
+        table.put(problem, weight.format.layout.name, won)
+    table.save()
+    for dtype, kind in (("bf16", torch.bfloat16), ("fp32", torch.float32), ("fp16", torch.float16)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert warptile.matmul(activations(2).to(kind), weight).dtype == kind
+        assert unrouted.tile(Problem("Q4_K", N, K, 2, dtype, dtype)) == parse_tile(tiles[dtype])[1].text()
+
+
 def test_a_device_that_is_not_the_tensors_own_is_refused(
     unrouted: Any, weight: QuantTensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +192,10 @@ def test_a_session_on_a_triton_device_serves_arrays(interpreter: Runtime, weight
         (torch.zeros(2, K + 256, dtype=torch.float16), {}, UnusableInput, r"the last axis must be 512"),
         (torch.zeros(2, K, dtype=torch.int8), {}, UnusableInput, "not torch.int8"),
         (torch.zeros(2, K, dtype=torch.float16, device="meta"), {}, UnusableInput, "x is on meta, w on cpu"),
+        (torch.zeros(2, K, dtype=torch.float64), {}, UnusableInput, "not torch.float64"),
+        (torch.zeros((), dtype=torch.float16), {}, UnusableInput, "the last axis must be 512"),
+        (torch.zeros(2, K, dtype=torch.float16).to_sparse(), {}, UnusableInput, "strided"),
+        (np.zeros((2, K), np.float16), {}, UnusableInput, "not a ndarray"),
         (activations(2), {"tile": "tile_n=16"}, UnusableInput, "names no kernel"),
         (activations(2), {"tile": "vulkan.mul_mm:x=1"}, UnusableInput, "mul_mm"),
         (activations(2), {"tile": TILE.replace("tile_k=128", "tile_k=64")}, InvalidTile, "64 != 128"),
@@ -179,6 +208,38 @@ def test_bad_input_is_refused_before_the_launch(
 ) -> None:
     with pytest.raises(error, match=says):
         matmul(x, **options)
+
+
+def test_words_that_are_not_the_weights_own_are_refused(interpreter: Runtime, weight: QuantTensor) -> None:
+    """A kernel would read past them: the op is public, and so is `TorchWeight`."""
+    from warptile.torch_ops import TorchWeight, matmul_torch
+
+    good = TorchWeight.pack(weight, "cpu")
+    for words, says in (
+        (good.words[:-1], "takes"),
+        (good.words.float(), "int32"),
+        (good.words.repeat_interleave(2)[::2], "contiguous"),
+    ):
+        with pytest.raises(UnusableInput, match=says):
+            matmul_torch(activations(2), TorchWeight(words, "Q4_K", N, K), tile=TILE)
+    with pytest.raises(UnusableInput, match="Q9_Z"):
+        matmul_torch(activations(2), TorchWeight(good.words, "Q9_Z", N, K), tile=TILE)
+    with pytest.raises(UnusableInput, match="a weight is a QuantTensor or a TorchWeight, not a Tensor"):
+        matmul_torch(activations(2), torch.zeros(N, K))  # type: ignore[arg-type]
+
+
+def test_the_fake_refuses_what_the_op_refuses(interpreter: Runtime, weight: QuantTensor) -> None:
+    """Under torch.compile a wrong shape must not become a graph that fails on the device."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from warptile.torch_ops import TorchWeight
+
+    good = TorchWeight.pack(weight, "cpu")
+    with FakeTensorMode() as mode:
+        words = mode.from_tensor(good.words)
+        for x in (torch.zeros(2, K + 1, dtype=torch.float16), torch.zeros(2, K, dtype=torch.int8)):
+            with pytest.raises(UnusableInput):
+                torch.ops.warptile.matmul(x, words, "Q4_K", N, K, TILE, False)
 
 
 def test_a_host_tensor_without_the_interpreter_is_refused(

@@ -9,8 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.fakes_loop import IDENTITY, WORKLOAD, FakeKernel, FakeStand, FakeTile, budget, places
-from warptile.contracts import CompileFailed, DeviceLost, OutOfMemory, Timeout, Workload, WorkloadRow
+from warptile.contracts import (
+    CompileFailed,
+    DeviceLost,
+    OutOfMemory,
+    Problem,
+    Timeout,
+    UnusableInput,
+    Workload,
+    WorkloadRow,
+)
 from warptile.journal import Journal, entries
+from warptile.proof.version import PROOF_VERSION
 from warptile.tables import Table, rebuild_from
 from warptile.tune import tune_on
 from warptile.tuning.result import Event, Interrupted, TuneResult
@@ -69,6 +79,20 @@ def test_the_fastest_tile_is_found_proved_raced_kept_and_reported(tmp_path: Path
     assert {"run", "workload", "verdict", "race", "decision", "table"} <= set(kinds(tmp_path))
     assert {e.stage for e in events} >= {"prove", "race", "decide"}
     assert json.loads(json.dumps(result.to_json()))["rows"][0]["tile"] == BEST
+
+
+def test_points_are_of_the_type_that_was_asked_for(tmp_path: Path) -> None:
+    stand = FakeStand()
+    for dtype in ("bf16", None):
+        tune_on(stand, WORKLOAD, (128,), budget(stand), places(tmp_path), kernels=[FakeKernel()], dtype=dtype)  # type: ignore[list-item]
+    table = Table.load(tmp_path / "state" / "tables", IDENTITY)
+    assert {(row.key.x_dtype, row.key.y_dtype) for row in table.rows()} == {("bf16", "bf16"), ("fp32", "fp32")}
+    asked = Problem("Q4_1", 576, 576, 128, "fp16", "fp16")
+    layout = table.rows()[0].key.layout
+    assert table.lookup(asked, layout, PROOF_VERSION) is None
+    assert table.lookup(dataclasses.replace(asked, x_dtype="bf16", y_dtype="bf16"), layout, PROOF_VERSION) is not None
+    with pytest.raises(UnusableInput, match="not 'fp8'"):
+        tune_on(stand, WORKLOAD, (128,), budget(stand), places(tmp_path), dtype="fp8")
 
 
 def test_the_journal_alone_rebuilds_the_table(tmp_path: Path) -> None:

@@ -1,21 +1,26 @@
-"""The two folders warptile writes to. Passed as an argument, never read from globals."""
+"""The folders warptile writes to. Passed as an argument, never read from globals."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warptile.contracts.errors import UnusableInput
 
+MACHINE_LOCKS = Path("/tmp/warptile-locks")
+"""Where every process of the machine locks a device, whatever its folders and its user."""
+
 
 @dataclass(frozen=True)
 class Places:
-    """cache: compiled code, safe to delete. state: journals, tables and locks, which are worth keeping."""
+    """cache: compiled code, safe to delete. state: journals and tables, which are worth keeping. locks: one file a
+    device, the same folder for all processes that must not time each other."""
 
     cache: Path
     state: Path
+    locks: Path = field(default_factory=lambda: MACHINE_LOCKS)
 
     @classmethod
     def default(cls) -> Places:

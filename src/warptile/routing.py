@@ -42,11 +42,11 @@ class Notices:
         self._said: set[str] = set()
 
     def say(self, problem: Problem, route: Route, stacklevel: int = 5) -> None:
-        """An UntunedWarning where the route is not a tuned one and nothing was said of its format, n and k yet.
+        """An UntunedWarning where the route is not a tuned one and nothing was said of its format, n, k and type yet.
 
         It points `stacklevel` frames up, at the caller of `matmul`.
         """
-        about = f"{problem.format} n={problem.n} k={problem.k}"
+        about = f"{problem.format} n={problem.n} k={problem.k} {problem.x_dtype}"
         if route.status in ("tuned", "forced") or about in self._said:
             return
         self._said.add(about)

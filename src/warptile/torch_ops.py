@@ -8,6 +8,7 @@ from __future__ import annotations
 import weakref
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -71,8 +72,12 @@ def matmul_torch(
     Raises UnusableInput for another K or type, a tensor on the host or on another device than w, an unknown kernel or
     tile, and InvalidTile or DoesNotFit where a forced tile cannot run.
     """
+    if not isinstance(w, QuantTensor | TorchWeight):
+        raise UnusableInput(f"a weight is a QuantTensor or a TorchWeight, not a {type(w).__name__}")
+    if not isinstance(x, torch.Tensor):
+        raise UnusableInput(f"matmul takes a torch tensor as x, not a {type(x).__name__}")
     packed = w if isinstance(w, TorchWeight) else _packed(w, x.device)
-    _check(x, packed.words, packed.n, packed.k)
+    _check_x(x, packed.words.device, packed.n, packed.k)
     if tile is not None and ":" not in tile:
         if kernel is None:
             raise UnusableInput(f"tile {tile!r} names no kernel: write KERNEL:field=value,... or give the kernel")
@@ -147,7 +152,7 @@ def _matmul(
     x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int, tile: str, batch_invariant: bool
 ) -> torch.Tensor:
     """The op behind `matmul_torch`. tile: "" where the table decides."""
-    _check(x, words, n, k)
+    _check(x, words, format, n, k)
     y = x.new_empty((*x.shape[:-1], n))
     if y.numel() == 0:
         return y
@@ -164,18 +169,34 @@ def _matmul(
 def _matmul_shape(
     x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int, tile: str, batch_invariant: bool
 ) -> torch.Tensor:
-    if x.shape[-1] != k:
-        raise UnusableInput(f"matmul: the last axis of x is {x.shape[-1]}, w[n, k] has k = {k}")
+    _check(x, words, format, n, k)
     return x.new_empty((*x.shape[:-1], n))
 
 
-def _check(x: torch.Tensor, words: torch.Tensor, n: int, k: int) -> None:
+@cache
+def _words_of(format: str, n: int, k: int) -> int:
+    """Words of a packed weight. Raises UnusableInput for an unknown format or a k that it does not allow."""
+    return arrangement(formats.by_name(format).layout, k).offsets(n)[1]
+
+
+def _check_x(x: torch.Tensor, device: torch.device, n: int, k: int) -> None:
+    """What torch.compile can trace; the op and its fake ask it too, and `_check` the rest."""
+    if x.layout is not torch.strided:
+        raise UnusableInput(f"matmul takes a strided tensor as x, not a {x.layout} one")
     if x.dtype not in DTYPES:
         raise UnusableInput(f"matmul takes fp16, bf16 or fp32 as x, not {x.dtype}")
     if x.dim() < 1 or x.shape[-1] != k:
         raise UnusableInput(f"matmul: x is {list(x.shape)}, but w[n, k] is {[n, k]}: the last axis must be {k}")
-    if x.device != words.device:
-        raise UnusableInput(f"matmul: x is on {x.device}, w on {words.device}")
+    if x.device != device:
+        raise UnusableInput(f"matmul: x is on {x.device}, w on {device}")
+
+
+def _check(x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int) -> None:
+    _check_x(x, words.device, n, k)
+    if words.dtype != torch.int32 or not words.is_contiguous():
+        raise UnusableInput(f"packed words are contiguous int32, not {words.dtype} with strides {words.stride()}")
+    if words.numel() < (needed := _words_of(format, n, k)):
+        raise UnusableInput(f"weight {format} [{n}, {k}] takes {needed} packed words; there are {words.numel()}")
 
 
 def _rows(x: torch.Tensor, k: int) -> torch.Tensor:

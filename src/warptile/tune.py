@@ -11,6 +11,7 @@ from pathlib import Path
 
 from warptile import formats, workloads
 from warptile.contracts import Kernel, Workload
+from warptile.contracts.samples import sample_type
 from warptile.journal import Journal, entries, warning_lines
 from warptile.kernels import for_runtime
 from warptile.places import Places
@@ -37,11 +38,13 @@ def tune(
     progress: Progress | None = None,
     seed: int = 0,
     explore_on: bool = False,
+    dtype: str | None = None,
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
 
     source: a GGUF model, a shape file or a shipped one's name. ms: numbers of tokens to tune for. budget: seconds.
     explore_on: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
+    dtype: type of x and y, "fp32", "fp16" or "bf16"; default the device's own (`Limits.activations`).
     Memory stays below four times the largest weight and 500 MB, both processes together.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
@@ -52,7 +55,7 @@ def tune(
     from warptile.tuning.worker_stand import WorkerStand
 
     with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
-        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on)
+        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on, dtype=dtype)
 
 
 def tune_on(
@@ -65,6 +68,7 @@ def tune_on(
     seed: int = 0,
     explore_on: bool = False,
     kernels: Sequence[Kernel] | None = None,
+    dtype: str | None = None,
 ) -> TuneResult:
     """`tune` on an open stand, with `kernels` in place of all of its runtime's."""
     limits, identity = stand.describe()
@@ -74,10 +78,8 @@ def tune_on(
     table = Table.load(places.state / "tables", identity)
     recall = Recall(reading.entries, identity, PROOF_VERSION)
     notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable})
-    passes = {
-        m: tuple(replace(p, x_dtype=limits.activations, y_dtype=limits.activations) for p in workload.problems(m))
-        for m in ms
-    }
+    kind = sample_type(dtype, limits.activations)
+    passes = {m: tuple(replace(p, x_dtype=kind, y_dtype=kind) for p in workload.problems(m)) for m in ms}
     groups, unserved = group_problems(
         [p for problems in passes.values() for p in problems],
         limits,

@@ -41,6 +41,7 @@ def test_a_full_disk_is_one_line(verb: list[str]) -> None:
 def test_work_goes_on_where_nobody_watches(tmp_path: Path, software_device: str) -> None:
     verb = ["prove", "--format", "Q4_1", "--n", "64", "--k", "64", "--m", "1", "--kernel", "mul_mat_vec"]
     folders = ["--state", str(tmp_path / "s"), "--cache", str(tmp_path / "c"), "--device", software_device]
+    folders += ["--locks", str(tmp_path / "l")]
     err = closed_pipe()
     done = subprocess.run([*MAIN, *verb, *folders], stdout=subprocess.PIPE, stderr=err, text=True, check=False)
     os.close(err)

@@ -42,6 +42,7 @@ class Line:
         self.shapes.write_text(SHAPES)
         self.state = ("--state", str(folder / "state"))
         self.folders = (*self.state, "--cache", str(folder / "cache"), "--device", device)
+        self.locks = ("--locks", str(folder / "locks"))
         self.chosen = [
             word for each in options.given(device, folder / "state", folder / "cache").values() for word in each
         ]
@@ -115,7 +116,7 @@ def test_tune_then_everything_that_reads_what_it_kept(line: Line, monkeypatch: p
 
 def test_ctrl_c_says_what_was_kept_and_the_next_run_resumes(line: Line) -> None:
     command = [sys.executable, "-c", f"{HEEDED}; from warptile.cli import main; main()"]
-    command += ["tune", str(line.shapes), "--m", "16", "--budget", "40s", *line.folders]
+    command += ["tune", str(line.shapes), "--m", "16", "--budget", "40s", *line.folders, *line.locks]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     while "screening" not in process.stderr.readline():
@@ -130,14 +131,16 @@ def test_ctrl_c_says_what_was_kept_and_the_next_run_resumes(line: Line) -> None:
     assert len(resumed["rows"]) == 2
 
 
-def test_a_device_another_tune_holds_is_refused_by_its_process(line: Line) -> None:
+def test_a_device_another_tune_holds_is_refused_by_its_process(line: Line, tmp_path: Path) -> None:
+    """Whatever the folders of the second: the lock is the machine's, which --locks stands for here."""
     command = [sys.executable, "-c", "from warptile.cli import main; main()"]
-    command += ["tune", str(line.shapes), "--m", "16", "--budget", "40s", *line.folders]
+    command += ["tune", str(line.shapes), "--m", "16", "--budget", "40s", *line.folders, *line.locks]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
         process.stderr.readline()
-        assert "is in use by process" in line("tune", str(line.shapes), *line.folders, code=2)[1]
+        other = ("--state", str(tmp_path / "b"), "--cache", str(tmp_path / "b"), *line.folders[-2:], *line.locks)
+        assert "is in use by process" in line("tune", str(line.shapes), *other, code=2)[1]
         assert line("table", "show", *line.folders)[0]
     finally:
         process.kill()

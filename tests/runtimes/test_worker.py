@@ -177,9 +177,11 @@ def test_an_unknown_device_is_one_line(places: Places) -> None:
 _PARENT = """
 import sys
 from support import worker_jobs as jobs
+from pathlib import Path
 from warptile.places import Places
 from warptile.runtimes.worker import Worker
-worker = Worker(sys.argv[1], Places.under(sys.argv[2]))
+folder = Path(sys.argv[2])
+worker = Worker(sys.argv[1], Places(folder / "cache", folder / "state", folder / "locks"))
 seconds = 120.0 if sys.argv[3] == "busy" else 0.0
 worker.run(jobs.pid_then_sleep, seconds, on_progress=lambda pid: print(pid, flush=True))
 sys.stdin.read()

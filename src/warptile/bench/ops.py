@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from warptile.contracts import (
     Workload,
     Wrong,
 )
+from warptile.contracts.samples import sample_type, storage_dtype
 from warptile.journal import Journal, entries, to_json
 from warptile.proof.version import PROOF_VERSION
 from warptile.search import rank
@@ -104,15 +105,19 @@ def bench_ops(
     budget: Budget,
     progress: Callable[[str], None] | None = None,
     seed: int = 0,
+    dtype: str | None = None,
 ) -> OpsReport:
     """Prove and race, on every problem of the workload at every m, the served tile against the stock.
 
     Served is what the table holds, else the best-priced valid tile. Where both are the same tile it is raced against
-    itself. Races are written to the journal as stage "bench"; the table is left as it is.
+    itself. Races are written to the journal as stage "bench"; the table is left as it is. dtype: of x and y, default
+    the device's own.
     """
     limits, identity = stand.describe()
     ceilings = stand.ceilings()
-    problems = list(dict.fromkeys(bare(p) for m in ms for p in workload.problems(m)))
+    kind = sample_type(dtype, limits.activations)
+    asked = (replace(p, x_dtype=kind, y_dtype=kind) for m in ms for p in workload.problems(m))
+    problems = list(dict.fromkeys(bare(p) for p in asked))
     rows: list[OpRow] = []
     left_out: list[tuple[Problem, str]] = []
     for done, problem in enumerate(problems):
@@ -182,7 +187,8 @@ def _row(
 def shortest(problem: Problem, ceilings: Ceilings) -> float:
     """Seconds the ceilings allow at best: the larger of arithmetic and of reading w, x and writing y once."""
     moved = problem.n * formats.by_name(problem.format).row_bytes(problem.k)
-    moved += 4 * problem.m * (problem.k + problem.n)
+    x_bytes, y_bytes = (storage_dtype(kind).itemsize for kind in (problem.x_dtype, problem.y_dtype))
+    moved += problem.m * (problem.k * x_bytes + problem.n * y_bytes)
     return max(problem.flops / ceilings.flops_per_s, moved / ceilings.read_bytes_per_s)
 
 

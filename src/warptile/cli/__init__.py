@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, devices, journal, prove, study, table, tune
+from warptile.cli import bench, check, devices, inspect, journal, prove, study, table, tune
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -27,6 +27,7 @@ app.command("tune")(tune.tune)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
 app.command("prove")(prove.prove)
+app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)
 app.add_typer(bench.app, name="bench")
 app.add_typer(table.app, name="table")

@@ -32,14 +32,16 @@ def ops(
     device: options.Device = options.FIRST_DEVICE,
     m: options.Ms = "1,128",
     budget: options.Budget = "5m",
+    dtype: options.Dtype = None,
     seed: options.Seed = 0,
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
+    locks: options.Locks = None,
 ) -> None:
     """Race what the table serves against the stock tile, on every matmul of a shape file."""
     ms, clock = options.token_counts(m), Budget(options.seconds(budget))
-    kept = options.places(state, cache).ready()
+    kept = options.places(state, cache, locks).ready()
     workload = workloads.load(shapes)
     errors = show.err()
     with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
@@ -56,6 +58,7 @@ def ops(
                 Text(f"[{show.clock(clock.spent())}] racing  {show.short(line)}"), soft_wrap=True
             ),
             seed,
+            dtype,
         )
     if json:
         show.print_json(report.to_json())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +16,14 @@ Device = Annotated[str, typer.Option("--device", help="vulkan:NUMBER or vulkan:P
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")]
 State = Annotated[Path | None, typer.Option("--state", help="Folder of journal and tables; default: the user's own.")]
 Cache = Annotated[Path | None, typer.Option("--cache", help="Folder of compiled code; default: the user's own.")]
+Locks = Annotated[
+    Path | None, typer.Option("--locks", hidden=True, help="Folder of device locks; default: the machine's.")
+]
 Ms = Annotated[str, typer.Option("--m", help="Numbers of tokens, such as 1,128,512.")]
 Budget = Annotated[str, typer.Option("--budget", help="Time to spend, such as 90s, 5m or 1h.")]
+Dtype = Annotated[
+    str | None, typer.Option("--dtype", help="Type of x and y: fp32, fp16 or bf16; default: the device's own.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of weights, activations and orders.")]
 
 FIRST_DEVICE = "vulkan:0"
@@ -27,15 +32,16 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MOST_M = 1 << 20
 
 
-def places(state: Path | None, cache: Path | None) -> Places:
+def places(state: Path | None, cache: Path | None, locks: Path | None = None) -> Places:
     """The user's folders, each replaced where one is given."""
     default = Places.default()
-    return dataclasses.replace(default, state=state or default.state, cache=cache or default.cache)
+    return Places(cache or default.cache, state or default.state, locks or default.locks)
 
 
-def given(device: str, state: Path | None, cache: Path | None) -> dict[str, tuple[str, ...]]:
+def given(device: str, state: Path | None, cache: Path | None, dtype: str | None = None) -> dict[str, tuple[str, ...]]:
     """The words of these options that were not left out, by name, paths as short as they may be."""
     words: dict[str, tuple[str, ...]] = {} if device == FIRST_DEVICE else {"device": ("--device", device)}
+    words |= {} if dtype is None else {"dtype": ("--dtype", dtype)}
     folders = {"state": state, "cache": cache}
     return words | {name: (f"--{name}", path(where)) for name, where in folders.items() if where is not None}
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from warptile import formats, kernels, search
 from warptile.cli import options, show
 from warptile.contracts import CandidateRejected, Kernel, Limits, Problem, UnusableInput, Verdict
+from warptile.contracts.samples import sample_type
 from warptile.tuning.worker_stand import WorkerStand
 
 LEVELS = ("quick", "full")
@@ -40,11 +41,13 @@ def prove(
     k: Annotated[int, typer.Option(min=1)] = 512,
     m: options.Ms = "1,128",
     level: Annotated[str, typer.Option("--level", help="quick or full.")] = "quick",
+    dtype: options.Dtype = None,
     deadline: Annotated[str, typer.Option("--deadline", help="Time one proof may take.")] = "5m",
     seed: options.Seed = 0,
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
+    locks: options.Locks = None,
 ) -> None:
     """Prove tiles on a device: every output element right and written, in bounds, deterministic, by that binary."""
     if level not in LEVELS:
@@ -55,12 +58,13 @@ def prove(
     named = kernels.parse_tile(tile, kernel)[0] if tile else kernels.by_name(kernel) if kernel else None
     results: list[Proved] = []
     console, errors = show.out(), show.err()
-    with contextlib.closing(WorkerStand(device, options.places(state, cache).ready())) as stand:
+    with contextlib.closing(WorkerStand(device, options.places(state, cache, locks).ready())) as stand:
         limits, _ = stand.describe()
         usable = kernels.for_runtime(limits.runtime) if named is None else [named]
         if any(each.runtime != limits.runtime for each in usable):
             raise UnusableInput(f"kernel {usable[0].name} does not run on {device}")
-        for problem in [Problem(name, n, k, each) for name in names for each in counts]:
+        kind = sample_type(dtype, limits.activations)
+        for problem in [Problem(name, n, k, each, kind, kind) for name in names for each in counts]:
             if problem.k % formats.by_name(problem.format).block_size:
                 raise UnusableInput(f"{problem.format}: k = {k} is no whole number of blocks")
             for text in _tiles(tile, usable, problem, limits):

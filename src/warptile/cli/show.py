@@ -108,9 +108,10 @@ def tile(full: str) -> str:
 
 
 def matmul(problem: Problem) -> str:
-    """A problem without its m."""
+    """A problem without its m; its type where that is not fp32."""
     experts = f" e={problem.experts}" if problem.experts > 1 else ""
-    return f"{problem.format} n={problem.n} k={problem.k}{experts}"
+    kind = f" {problem.x_dtype}" if problem.x_dtype != "fp32" else ""
+    return f"{problem.format} n={problem.n} k={problem.k}{experts}{kind}"
 
 
 def interval(low: float, high: float) -> str:

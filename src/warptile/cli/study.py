@@ -46,10 +46,11 @@ def study(
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
+    locks: options.Locks = None,
 ) -> None:  # fmt: skip
     """Price a study's arms, and race them where a device is here."""
     found = studies.load(name)
-    kept = options.places(state, cache)
+    kept = options.places(state, cache, locks)
     if paper:
         table = studies.paper(found, limits_of(device or found.device, kept))
         if json:

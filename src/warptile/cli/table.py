@@ -85,9 +85,10 @@ def verify(
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
+    locks: options.Locks = None,
 ) -> None:
     """Prove every winner of this device again, and say which are stale. Exit 1 where one is wrong or stale."""
-    kept = options.places(state, cache).ready()
+    kept = options.places(state, cache, locks).ready()
     results = []
     with contextlib.closing(WorkerStand(device, kept)) as stand:
         table = Table.load(kept.state / "tables", stand.describe()[1])

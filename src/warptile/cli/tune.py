@@ -22,21 +22,23 @@ def tune(
     explore: Annotated[
         bool, typer.Option("--explore", help="Search on even where the table holds a winner for every matmul.")
     ] = False,
+    dtype: options.Dtype = None,
     seed: options.Seed = 0,
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
+    locks: options.Locks = None,
 ) -> None:
     """Find, prove, race and keep the fastest tile for every matmul of a model."""
     ms, time = options.token_counts(m), options.seconds(budget)
-    kept = options.places(state, cache)
+    kept = options.places(state, cache, locks)
     try:
         with live.Display(show.err(), source, device, time) as display:
-            result = run_tune(source, device, ms, time, kept, display.update, seed, explore)
+            result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype)
     except Interrupted as stop:
         show.err().print(show.line(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None
-    chosen = options.given(device=device, state=state, cache=cache)
+    chosen = options.given(device=device, state=state, cache=cache, dtype=dtype)
     hints = [(_command(hint, m, chosen), hint.why) for hint in result.hints]
     if json:
         show.print_json({**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]})
@@ -51,6 +53,7 @@ def _command(hint: Hint, m: str, chosen: dict[str, tuple[str, ...]]) -> str:
         source = words[1]
         words[1] = show.path(source) if Path(source).is_file() else source
         words += ["--m", m] if m != options.DEFAULT_M else []
+        takes.append("dtype")
     elif words[0] == "journal":
         takes = ["state"]
     return show.command(*words, *(word for name in takes for word in chosen.get(name, ())))

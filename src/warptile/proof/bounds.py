@@ -35,7 +35,8 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    An "int32" accumulator sums the products of a block exactly; what is rounded are the block's scaled sum and minimum,
    so the same holds with A in place of |w|: their difference may cancel.
    An underflow costs at most the smallest normal number per operation (devices may flush): 2 k * 2^-126 (fp16: 2^-14).
-4. Store. One rounding to y's type: u_y times the largest magnitude the sum can have.
+4. Store. One rounding to y's type: u_y times the largest magnitude the sum can have; twice that for fp16 and bf16, as
+   in step 2 (Triton's interpreter cuts, too).
 5. The reference itself sums in float64: gamma_k(2^-53) * sum |x| |w|.
 """
 
@@ -231,7 +232,7 @@ def element_bound(
         underflow = underflow * (1 + sums.x if sums.blocks is None else 1 + sums.blocks.x)
     summation = gamma(roundings, ROUNDOFF[accumulator]) * summed
     computed = operands + summation + underflow
-    store = ROUNDOFF[y_dtype] * (np.abs(want) + computed)
+    store = ROUNDOFF[y_dtype] * (1 if y_dtype == "fp32" else 2) * (np.abs(want) + computed)
     if y_dtype == "fp16":
         store = store + SUBNORMAL_SPACING_FP16
     bound: Array = computed + store + gamma(k, ROUNDOFF["fp64"]) * sums.products

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile.contracts import FirstWrong
+from warptile.contracts.samples import neighbours
 
 NMSE_LIMIT = 5e-4
 NMSE_ELEMENTS = 64
@@ -139,12 +140,14 @@ def bounded(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float6
     )
 
 
-def exact(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
-    """ "exact": y equals want, rounded to y's type, to the bit, where every partial sum is representable.
+def exact(y: NDArray[Any], want: NDArray[np.float64], y_dtype: str = "fp32") -> Finding | None:
+    """ "exact": y is want to the bit, where every partial sum is representable; where want itself is no number of y's
+    type, one of the two that enclose it (Vulkan and Triton's interpreter leave the direction of a conversion open).
 
     +0 and -0 are one value.
     """
-    bad = y != want.astype(y.dtype)
+    nearest, other = neighbours(want, y_dtype)
+    bad = (y != nearest) & (y != other)
     if not bad.any():
         return None
     row, column = _first(bad)

@@ -25,6 +25,7 @@ from warptile.contracts import (
 from warptile.proof import checks
 from warptile.proof.bounds import ACTIVATION_BLOCKS, Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
+from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, run
 from warptile.proof.shapes import Shape, plan
@@ -168,6 +169,8 @@ class _Proof:
             problem.x_dtype,
             EXACT_BITS.get(arithmetic.accumulator, 24),
             ACTIVATION_BLOCKS.get(arithmetic.activations, 0),
+            problem.y_dtype if kind == "exact" else "fp32",
+            SIGNIFICANT_BITS.get(arithmetic.weights.partition(" ")[0], 24) if kind == "exact" else 24,
         )
         rows = PERIOD if kind == "whole" else shape.n
         case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, rows)
@@ -186,7 +189,7 @@ class _Proof:
         if finding is not None:
             return finding
         if case.sums is None:
-            return checks.exact(y, case.want)
+            return checks.exact(y, case.want, problem.y_dtype)
         bound = element_bound(case.want, case.sums, arithmetic, shape.k, problem.x_dtype, problem.y_dtype)
         for start in range(0, shape.n, PERIOD * PERIODS_AT_ONCE if kind == "whole" else shape.n):
             finding = self._compare(y, case.want, bound, start)

@@ -6,17 +6,19 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warptile.contracts import UnusableInput
-from warptile.contracts.runtime import sample_dtype
+from warptile.contracts.samples import rounded
 from warptile.formats import Format
 from warptile.layouts import PackedWeights, pack, pack_repeated, slice_bytes
 from warptile.proof.bounds import ROUNDOFF, BlockSums, Sums, gamma
-from warptile.proof.weights import EXACT_GRANULE, exact_blocks, random_blocks, row_units, terms
+from warptile.proof.drawn import ROWS_AT_ONCE, drawn_rows
+from warptile.proof.exact import Reach, whole_numbers, with_block_scales
+from warptile.proof.weights import exact_blocks, random_blocks, row_units, terms
 
 U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
@@ -25,7 +27,6 @@ Kind = Literal["random", "exact", "real", "whole"]
 PERIOD = 61
 """Rows drawn for a whole problem, repeated along n: a prime, so that a row wrong by any tile's size is another row."""
 
-ROWS_AT_ONCE = 64
 EXACT_BITS = {"fp32": 24, "fp16": 11}
 """Significant bits of an accumulator."""
 
@@ -35,9 +36,10 @@ class Wanted:
     """What decides a case apart from its size.
 
     fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights; seed: of everything drawn;
-    x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay. x_block: elements
-    along k that quantized activations share a scale in (the case then has sums by blocks, and the codes of its exact
-    activations are known: the largest of each block is 127); 0: not quantized.
+    x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay; y_dtype: type that
+    their sums must fit (see `exact`). x_block: elements along k that quantized activations share a scale in (the case
+    then has sums by blocks, and the codes of its exact activations are known: the largest of each block is 127); 0: not
+    quantized. operand_bits: significant bits that exact weights must fit to be multiplied unrounded.
     """
 
     fmt: Format
@@ -47,13 +49,15 @@ class Wanted:
     x_dtype: str = "fp32"
     exact_bits: int = 24
     x_block: int = 0
+    y_dtype: str = "fp32"
+    operand_bits: int = 24
 
 
 @dataclass(frozen=True)
 class Case:
     """Inputs and reference: x[m, k], blocks u8[n, row bytes], want f64[m, n] = sum_k x w, and the bound's sums.
 
-    sums: None for exact inputs, whose result has no error to bound.
+    x of bf16 is held as fp32. sums: None for exact inputs, whose result has no error to bound.
     """
 
     x: NDArray[np.float32] | NDArray[np.float16]
@@ -155,15 +159,18 @@ class ReferenceCache:
 def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
     """Draw x[m, k] and w[n, k] and compute their reference, 64 weight rows at a time.
 
-    Exact cases (of activations that are not quantized): x is integers -3..3; where sum_k |x| A would pass 2^exact_bits
-    granules of 1/4 it is -1..1, and 0 but for a random choice, so that every partial sum in any order is representable;
-    fp32 products are exact then. The bound's sums are taken in fp32 and raised by gamma_{k + 2}, which fp32 sums of
-    positive terms cannot exceed.
+    Exact cases: see `exact`; their fp32 products are exact. The bound's sums are taken in fp32 and raised by
+    gamma_{k + 2}, which fp32 sums of positive terms cannot exceed.
     """
     if blocks is None:
-        draw = exact_blocks if wanted.kind == "exact" else random_blocks
         fmt, per_row = wanted.fmt, wanted.k // wanted.fmt.block_size
-        drawn: U8 = _rows(n, lambda rng, rows: draw(fmt, rows * per_row, rng).reshape(rows, -1), wanted.seed, 1)
+
+        def draw(rng: np.random.Generator, rows: int) -> U8:
+            if wanted.kind == "exact":
+                return exact_blocks(fmt, rows * per_row, rng, wanted.operand_bits).reshape(rows, -1)
+            return random_blocks(fmt, rows * per_row, rng).reshape(rows, -1)
+
+        drawn: U8 = drawn_rows(n, draw, wanted.seed, 1)
         blocks = drawn
     x = _activations(wanted, m, blocks)
     exact = wanted.kind == "exact"
@@ -213,61 +220,19 @@ def _block_largest(size: NDArray[np.float32], block: int) -> NDArray[np.float32]
 
 
 def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | NDArray[np.float16]:
-    dtype = sample_dtype(wanted.x_dtype)
     k = wanted.k
     if wanted.kind != "exact":
-        drawn = _rows(m, lambda rng, rows: rng.standard_normal((rows, k), np.float32), wanted.seed, 2)
-        return _as(drawn, dtype)
-    limit = EXACT_GRANULE * 2.0**wanted.exact_bits
-    largest = np.zeros(k)
+        drawn = drawn_rows(m, lambda rng, rows: rng.standard_normal((rows, k), np.float32), wanted.seed, 2)
+        return rounded(drawn, wanted.x_dtype)
+    amplitudes, weights = np.zeros(k), np.zeros(k)
     for start in range(0, len(blocks), ROWS_AT_ONCE):
-        largest = np.maximum(largest, _decode(wanted, blocks[start : start + ROWS_AT_ONCE])[1].max(axis=0))
-    drawn = _rows(m, lambda rng, rows: rng.integers(-3, 4, (rows, k)).astype(np.float32), wanted.seed, 2)
+        w, of = _decode(wanted, blocks[start : start + ROWS_AT_ONCE])
+        amplitudes = np.maximum(amplitudes, of.max(axis=0))
+        weights = np.maximum(weights, np.abs(w).max(axis=0))
+    reach = Reach(amplitudes, weights, wanted.exact_bits, wanted.y_dtype)
     if wanted.x_block:
-        return _as(_with_127(drawn, largest, limit, wanted), dtype)
-    if float((np.abs(drawn).astype(np.float64) @ largest).max(initial=0.0)) > limit:
-        drawn = _thinned(np.sign(drawn), largest, limit, wanted.seed)
-    return _as(drawn, dtype)
-
-
-def _thinned(x: NDArray[np.float32], largest: F64, limit: float, seed: int) -> NDArray[np.float32]:
-    """x[m, k] with all but the first few elements of a random order set to 0: those with sum |x| * largest <= limit."""
-    order = np.argsort(_rows(len(x), lambda rng, rows: rng.random((rows, x.shape[1])), seed, 3), axis=1)
-    sizes = np.take_along_axis(np.abs(x).astype(np.float64) * largest, order, axis=1)
-    kept = np.empty(x.shape, bool)
-    np.put_along_axis(kept, order, np.cumsum(sizes, axis=1) <= limit, axis=1)
-    return np.where(kept, x, np.float32(0))
-
-
-def _with_127(x: NDArray[np.float32], largest: F64, limit: float, wanted: Wanted) -> NDArray[np.float32]:
-    """x[m, k] with one element of each block 127 or -127, so that its scale is 1, and whole blocks set to 0.
-
-    The other elements lie up to a quarter beside their whole numbers, which are the codes nearest to them. Blocks are
-    kept in a random order while sum |x| * largest <= limit; the first always, whose sum is far below it.
-    """
-    rows, k = x.shape
-    block, blocks = wanted.x_block, k // wanted.x_block
-    at = _rows(rows, lambda rng, n: rng.integers(0, block, (n, blocks)), wanted.seed, 4)
-    sign = _rows(rows, lambda rng, n: rng.choice([-127.0, 127.0], (n, blocks)), wanted.seed, 5)
-    beside = _rows(rows, lambda rng, n: rng.choice([-0.25, 0.0, 0.25], (n, k)), wanted.seed, 7)
-    whole = (x + beside).astype(np.float32).reshape(rows, blocks, block)
-    np.put_along_axis(whole, at[:, :, None], sign[:, :, None].astype(np.float32), axis=2)
-    sizes = (np.abs(np.rint(whole)).astype(np.float64) * largest.reshape(blocks, block)).sum(axis=2)
-    order = np.argsort(_rows(rows, lambda rng, n: rng.random((n, blocks)), wanted.seed, 6), axis=1)
-    kept = np.empty((rows, blocks), bool)
-    np.put_along_axis(kept, order, np.cumsum(np.take_along_axis(sizes, order, axis=1), axis=1) <= limit, axis=1)
-    return np.where(kept[:, :, None], whole, np.float32(0)).reshape(rows, k)
-
-
-def _as(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.float32] | NDArray[np.float16]:
-    stored: NDArray[np.float32] | NDArray[np.float16] = x.astype(dtype)
-    return stored
-
-
-def _rows(n: int, draw: Callable[[np.random.Generator, int], Any], seed: int, stream: int) -> Any:
-    """n rows, drawn 64 at a time from (seed, stream, index of the 64), so that they do not depend on n."""
-    starts = range(0, n, ROWS_AT_ONCE)
-    return np.concatenate([draw(np.random.default_rng((seed, stream, s)), ROWS_AT_ONCE) for s in starts])[:n]
+        return rounded(with_block_scales(m, reach, wanted.x_block, wanted.seed), wanted.x_dtype)
+    return rounded(whole_numbers(m, reach, wanted.seed), wanted.x_dtype)
 
 
 def _decode(wanted: Wanted, blocks: U8) -> tuple[F64, F64]:

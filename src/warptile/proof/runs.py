@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile.contracts import Binary, Buffer, DeviceWeights, Kernel, Problem, Runtime, Scratch, Tile, WeightSlice
-from warptile.contracts.runtime import all_ids, sample_dtype
+from warptile.contracts.runtime import all_ids
+from warptile.contracts.samples import storage_dtype, stored, widened
 from warptile.layouts import PackedWeights
 from warptile.proof.checks import Finding, guards_intact, launched, unchanged, written
 
 Real = NDArray[np.float32] | NDArray[np.float16]
 
-POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7D5A, 0xFEC3)}
+POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7D5A, 0xFEC3), "bf16": (0x7FA5, 0xFFC3)}
 """Bit patterns of NaNs, two a type: an element left alone shows the first in one run and the second in the other.
 
 The first is a signalling NaN: what is computed from it is quiet, so a kernel that adds to y is told from one that
@@ -28,7 +29,7 @@ SCRATCH_POISONS = (0x7FC1, 0xFFC3)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left: y[m, n], and the first finding of the checks that need no reference."""
+    """What a run left: y[m, n] (bf16 widened to fp32), and the first finding of the checks that need no reference."""
 
     y: NDArray[Any]
     finding: Finding | None
@@ -50,9 +51,10 @@ def run(
     allocation instead, and y is poisoned with another pattern. All these are fresh and freed afterwards. Scratch
     buffers are the runtime's: they are poisoned anew, and "guards" asks about theirs too.
     """
-    dtype = sample_dtype(problem.y_dtype)
+    dtype = storage_dtype(problem.y_dtype)
     poison = POISONS[problem.y_dtype][again]
     blank = np.full((problem.m, problem.n), poison, np.dtype(f"u{dtype.itemsize}"))
+    given = stored(x, problem.x_dtype)
     buffers: list[Buffer] = []
 
     def place(data: NDArray[Any]) -> Buffer:
@@ -62,7 +64,7 @@ def run(
         return buffer
 
     try:
-        x_buffer, y_buffer = place(x), place(blank)
+        x_buffer, y_buffer = place(given), place(blank)
         pieces = tuple(WeightSlice(place(s.words), s.row0, s.rows, s.planes) for s in packed.slices)
         weights = DeviceWeights(packed.format.name, packed.layout.name, packed.n, packed.k, pieces)
         launches = kernel.launch(binary, tile, problem, x_buffer, weights, y_buffer)
@@ -73,7 +75,7 @@ def run(
         runtime.execute(launches)
         executed = runtime.executed_ids()
         intact = {name: runtime.guards_intact(buffer) for name, buffer in named.items()}
-        after_x = runtime.download(x_buffer, x.dtype, x.shape)
+        after_x = runtime.download(x_buffer, given.dtype, given.shape)
         after_w = [
             runtime.download(p.buffer, s.words.dtype, s.words.shape) for p, s in zip(pieces, packed.slices, strict=True)
         ]
@@ -83,11 +85,11 @@ def run(
     finding = (
         launched(executed, [launch.binary.id for launch in launches], binary.id, all_ids(binary))
         or guards_intact(intact)
-        or unchanged("x", x, after_x)
+        or unchanged("x", given, after_x)
         or next((f for s, w in zip(packed.slices, after_w, strict=True) if (f := unchanged("w", s.words, w))), None)
         or written(y, poison)
     )
-    return Outcome(y, finding)
+    return Outcome(widened(y, problem.y_dtype), finding)
 
 
 def _scratch_poison(nbytes: int, again: bool) -> NDArray[np.uint8]:

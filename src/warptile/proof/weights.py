@@ -19,7 +19,7 @@ U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
 
 EXACT_GRANULE = 0.25
-_SMALL = 3.0
+_SMALL, _SMALLER = 3.0, 2.0
 _EXPONENT = "e"
 _MINI_FLOAT = "s"
 
@@ -50,12 +50,13 @@ def random_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
     return _join(fmt, codes, scales)
 
 
-def exact_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
+def exact_blocks(fmt: Format, count: int, rng: np.random.Generator, bits: int = 24) -> U8:
     """u8[count, block_bytes] whose scales, minimums and values are small multiples of 1/4.
 
     d times the scale kind's factor is 1/4, 1/2 or 1; other fp16 fields are -1, -1/2, 0, 1/2 or 1; group scales and
     minimums are those integers that mean at most 3; codes are any. Every product and partial sum of such weights with
-    small integers is representable.
+    small integers is representable. bits: significant bits each weight must fit by itself; below 11, group scales are
+    1 and 2 alone, so that a weight has no more bits than its code.
     """
     codes, scales = _split(fmt, rng.integers(0, 256, (count, fmt.block_bytes), np.uint8))
     for name, array in scales.items():
@@ -63,7 +64,9 @@ def exact_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
             choices = [0.25, 0.5, 1.0] if name == "d" else [-1.0, -0.5, 0.0, 0.5, 1.0]
             scales[name] = _half(rng.choice(choices, array.shape) / _factor(fmt))
         else:
-            scales[name] = rng.choice(_small_values(fmt, name), array.shape).astype(array.dtype)
+            scales[name] = rng.choice(_small_values(fmt, name, _SMALL if bits >= 11 else _SMALLER), array.shape).astype(
+                array.dtype
+            )
     return _join(fmt, codes, scales)
 
 
@@ -127,8 +130,8 @@ def _half(values: NDArray[Any]) -> NDArray[np.uint16]:
     return bits
 
 
-def _small_values(fmt: Format, name: str) -> NDArray[np.uint8]:
-    """The stored values of an integer scale field that mean a scale or minimum of at most 3, scales not 0."""
+def _small_values(fmt: Format, name: str, most: float) -> NDArray[np.uint8]:
+    """The stored values of an integer scale field that mean a scale or minimum of at most `most`, scales not 0."""
     fields = fmt.split(np.zeros((256, fmt.block_bytes), np.uint8))
     scales = {
         field: _half(np.ones(a.shape) / _factor(fmt)) if a.dtype.itemsize == 2 else np.ones_like(a)
@@ -141,9 +144,9 @@ def _small_values(fmt: Format, name: str) -> NDArray[np.uint8]:
         raise UnusableInput(f"{fmt.name}: field {name!r} has no small exact values") from None
     kept = (stored == scales[name]).all(axis=1)
     scale, minimum = fmt.layout.scales.values(dataclasses.replace(fields, scales=scales))
-    small = kept & (np.abs(scale) <= _SMALL).all(axis=1) & (scale != 0).all(axis=1) & _whole(scale)
+    small = kept & (np.abs(scale) <= most).all(axis=1) & (scale != 0).all(axis=1) & _whole(scale)
     if minimum is not None:
-        small &= (np.abs(minimum) <= _SMALL).all(axis=1) & _whole(minimum)
+        small &= (np.abs(minimum) <= most).all(axis=1) & _whole(minimum)
     found = np.flatnonzero(small).astype(np.uint8)
     if not found.size:
         raise UnusableInput(f"{fmt.name}: field {name!r} has no small exact values")

@@ -21,7 +21,8 @@ from warptile.contracts import (
     UnusableInput,
     Wrong,
 )
-from warptile.contracts.runtime import all_ids, sample_dtype
+from warptile.contracts.runtime import all_ids
+from warptile.contracts.samples import storage_dtype, stored
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 MOST_COPIES = 256
@@ -61,8 +62,8 @@ def open_bench(
     """
     cache = runtime.limits().cache_bytes or ASSUMED_CACHE_BYTES
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal((problem.m, problem.k), np.float32).astype(sample_dtype(problem.x_dtype))
-    y = np.zeros((problem.m, problem.n), sample_dtype(problem.y_dtype))
+    x = stored(rng.standard_normal((problem.m, problem.k), np.float32), problem.x_dtype)
+    y = np.zeros((problem.m, problem.n), storage_dtype(problem.y_dtype))
     held: list[Buffer] = []
     try:
         held += [runtime.upload(x), runtime.upload(y)]

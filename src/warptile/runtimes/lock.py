@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -14,7 +15,9 @@ from warptile.runtimes.entry import DeviceEntry
 
 
 class DeviceLock:
-    """An exclusive `flock` on `places.state/locks/NAME.lock`, which holds the owner's process id.
+    """An exclusive `flock` on `places.locks/NAME.lock`, which holds the owner's process id.
+
+    The folder is the machine's, so it does not matter which journal or cache a process uses, nor whose it is.
 
     The kernel releases it when the process ends, however it ends. `acquire` raises UnusableInput naming the
     process that holds it.
@@ -22,7 +25,7 @@ class DeviceLock:
 
     def __init__(self, entry: DeviceEntry, places: Places) -> None:
         self.entry = entry
-        self.path: Path = places.state / "locks" / f"{lock_name(entry)}.lock"
+        self.path: Path = places.locks / f"{lock_name(entry)}.lock"
         self._file: int | None = None
 
     def acquire(self) -> DeviceLock:
@@ -30,8 +33,7 @@ class DeviceLock:
         if self._file is not None:
             return self
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            file = _opened(self.path)
         except OSError as error:
             raise UnusableInput(f"lock {self.path} cannot be written: {error.strerror}") from None
         try:
@@ -60,6 +62,22 @@ class DeviceLock:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.release()
+
+
+def _opened(path: Path) -> int:
+    """The file of a lock, made with its folder where it is not there; both may be used by every user."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(PermissionError):
+            path.parent.chmod(0o1777)
+    while True:
+        # Systems that protect files in folders of all users refuse to open another user's file with O_CREAT.
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with contextlib.suppress(FileExistsError):
+            file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o666)
+            os.fchmod(file, 0o666)
+            return file
 
 
 def lock_name(entry: DeviceEntry) -> str:

@@ -6,6 +6,7 @@ them where no loop has one. A spill inside one costs every step; one outside cos
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import tempfile
@@ -85,11 +86,28 @@ def sass_instructions(text: str) -> list[Instruction]:
     return found
 
 
-def _counted(code: Sequence[Instruction], local: re.Pattern[str]) -> tuple[int, int, int, int]:
+@dataclass(frozen=True)
+class Counted:
+    """Of one function: instructions that touch a thread's own memory, those of them in a K loop, matrix instructions,
+    K loops."""
+
+    local_accesses: int
+    loop_accesses: int
+    matrix: int
+    loops: int
+
+
+def count_nvidia(code: Sequence[Instruction]) -> Counted:
+    """What SASS does."""
+    return count(code, _NVIDIA_LOCAL)
+
+
+def count(code: Sequence[Instruction], local: re.Pattern[str]) -> Counted:
+    """What code does; local: instructions that touch a thread's own memory."""
     loops = k_loops(code)
     touching = [i.at for i in code if local.search(i.text)]
     inside = [at for at in touching if any(first <= at <= last for first, last in loops)]
-    return len(touching), len(inside), sum(bool(_MATRIX.search(i.text)) for i in code), len(loops)
+    return Counted(len(touching), len(inside), sum(bool(_MATRIX.search(i.text)) for i in code), len(loops))
 
 
 def read_amd(assembly: str) -> MachineCode:
@@ -101,7 +119,7 @@ def read_amd(assembly: str) -> MachineCode:
             raise CompileFailed(f"the assembly states no {name}")
         return int(match.group(1))
 
-    local, inside, matrix, loops = _counted(amd_instructions(assembly), _AMD_SCRATCH)
+    counted = count(amd_instructions(assembly), _AMD_SCRATCH)
     raw = [(name, float(number(name))) for name in ("sgpr_count", "sgpr_spill_count", "group_segment_fixed_size")]
     if (match := re.search(r"; Occupancy: (\d+)", assembly)) is not None:
         raw.append(("waves a SIMD", float(match.group(1))))
@@ -109,10 +127,7 @@ def read_amd(assembly: str) -> MachineCode:
         registers=number("vgpr_count"),
         spilled_registers=number("vgpr_spill_count"),
         spill_bytes=number("private_segment_fixed_size"),
-        local_accesses=local,
-        loop_accesses=inside,
-        matrix=matrix,
-        loops=loops,
+        **dataclasses.asdict(counted),
         raw=tuple(raw),
     )
 
@@ -139,14 +154,11 @@ def read_nvidia(cubin: bytes) -> MachineCode:
     if usage is None:
         raise CompileFailed("cuobjdump states no register count")
     registers, stack, shared, own = map(int, usage.groups())
-    local, inside, matrix, loops = _counted(sass_instructions(listing), _NVIDIA_LOCAL)
+    counted = count_nvidia(sass_instructions(listing))
     return MachineCode(
         registers=registers,
         spilled_registers=-(-(stack + own) // 4),
         spill_bytes=stack + own,
-        local_accesses=local,
-        loop_accesses=inside,
-        matrix=matrix,
-        loops=loops,
+        **dataclasses.asdict(counted),
         raw=(("STACK", float(stack)), ("LOCAL", float(own)), ("SHARED", float(shared))),
     )
