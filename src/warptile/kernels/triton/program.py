@@ -18,7 +18,8 @@ class Build:
     function: "MODULE:NAME" of a `triton.jit` function with a constant BUILD_ID. pointers: its pointer arguments and
     their types ("*fp16"); every other argument that is not among the constants is i32. aligned: arguments that are
     multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages. dependent: launched so
-    that it may start before the launch ahead of it ends (programmatic dependent launch).
+    that it may start before the launch ahead of it ends (programmatic dependent launch). registers: the most a thread
+    may have, 0 for the compiler's choice.
     """
 
     function: str
@@ -28,6 +29,7 @@ class Build:
     warps: int = 4
     stages: int = 2
     dependent: bool = False
+    registers: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Program:
                 b["warps"],
                 b["stages"],
                 b.get("dependent", False),
+                b.get("registers", 0),
             )
             for b in data["builds"]
         )

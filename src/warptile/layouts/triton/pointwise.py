@@ -25,47 +25,51 @@ def typed(W, plane, BITS: tl.constexpr):
 
 
 @triton.jit
-def scale_words(W, s0, s1, s2, base, unit, ahead, row, group, part, padded, mask, L: tl.constexpr):
+def scale_words(W, s0, s1, s2, base, unit, row0, ahead, low, high, group, part, padded, mask, L: tl.constexpr):
     """What the scales of a step are made of: three i32 tensors, some of them unused, for `scales_of`.
 
-    s0, s1, s2: the kind's planes, or for trits that hold their scale s0 the plane of tail words. A row's step is number
-    base + ahead: base a scalar (i64), the same for all, and ahead a tensor; unit: base over the steps that a superblock
-    has, where it has several, and part the number of the step within it. mask: which rows and steps are read at all.
+    s0, s1, s2: the kind's planes, or for trits that hold their scale s0 the plane of tail words. A row is row0 + low +
+    high and its step base + ahead: row0 and base (i64) scalars, the same for all threads, low and ahead tensors; high
+    one of constants, so that it costs no instruction. unit: base over the steps that a superblock has, where it has
+    several, and part the number of the step within it. mask: which rows and steps are read at all.
     """
     KIND: tl.constexpr = L[6]
     GROUPS: tl.constexpr = L[7]
     PARTS: tl.constexpr = L[8] // (32 * L[2]) if L[8] > 32 * L[2] else 1
-    wide = unit * padded
-    own = (ahead // PARTS) * padded + row
-    steps = base * padded
-    narrow = ahead * padded + row
+    # Bits of a number that stands alone; bits of groups' high pairs beside their low nibbles.
+    BYTE: tl.constexpr = 8 if KIND == "e8m0" or KIND == "e4m3" else 0
+    WIDTH: tl.constexpr = 16 if KIND == "half" else (32 if KIND == "halfmin" else BYTE)
+    wide = unit * padded + row0
+    own = (ahead // PARTS) * padded + low
+    steps = base * padded + row0
+    narrow = ahead * padded + low
     if KIND == "inline":
-        first = tl.load(W + s0 + steps + narrow, mask=mask, other=0)
+        first = tl.load(W + s0 + steps + narrow + high, mask=mask, other=0)
         second = first
         third = first
-    elif KIND == "half" or KIND == "halfmin" or KIND == "e8m0" or KIND == "e4m3":
-        BITS: tl.constexpr = 16 if KIND == "half" else (32 if KIND == "halfmin" else 8)
-        P = typed(W, s0, BITS)
-        first = tl.load(P + wide * GROUPS + (own * GROUPS + group), mask=mask, other=0).to(tl.int32)
+    elif WIDTH != 0:
+        P = typed(W, s0, WIDTH) + wide * GROUPS + (own * GROUPS + group)
+        first = tl.load(P + high * GROUPS, mask=mask, other=0).to(tl.int32)
         second = first
         third = first
     elif KIND == "k6min":
-        P = W + s0 + wide * 4
-        first = tl.load(P + own * 4, mask=mask, other=0)
-        second = tl.load(P + (own * 4 + 1 + part), mask=mask, other=0)
-        third = tl.load(P + (own * 4 + 3), mask=mask, other=0)
+        P = W + s0 + wide * 4 + own * 4
+        first = tl.load(P + high * 4, mask=mask, other=0)
+        second = tl.load(P + (1 + part) + high * 4, mask=mask, other=0)
+        third = tl.load(P + (high * 4 + 3), mask=mask, other=0)
     elif KIND == "k4min":
-        first = tl.load(W + s0 + wide + own, mask=mask, other=0)
-        second = tl.load(W + s1 + steps * 2 + (narrow * 2 + group // 4), mask=mask, other=0)
+        first = tl.load(W + s0 + wide + own + high, mask=mask, other=0)
+        second = tl.load(W + s1 + steps * 2 + (narrow * 2 + group // 4) + high * 2, mask=mask, other=0)
         third = first
     else:
-        first = tl.load(typed(W, s0, 16) + wide + own, mask=mask, other=0).to(tl.int32)
+        first = tl.load(typed(W, s0, 16) + wide + own + high, mask=mask, other=0).to(tl.int32)
         if KIND == "k8":
-            second = tl.load(typed(W, s1, 8) + steps * 8 + (narrow * 8 + group), mask=mask, other=0).to(tl.int32)
+            P8 = typed(W, s1, 8) + steps * 8 + (narrow * 8 + group)
+            second = tl.load(P8 + high * 8, mask=mask, other=0).to(tl.int32)
         else:
-            second = tl.load(typed(W, s1, 4 * GROUPS) + steps + narrow, mask=mask, other=0).to(tl.int32)
+            second = tl.load(typed(W, s1, 4 * GROUPS) + steps + narrow + high, mask=mask, other=0).to(tl.int32)
         if KIND == "k6x16" or KIND == "k6x32":
-            third = tl.load(typed(W, s2, 2 * GROUPS) + steps + narrow, mask=mask, other=0).to(tl.int32)
+            third = tl.load(typed(W, s2, 2 * GROUPS) + steps + narrow + high, mask=mask, other=0).to(tl.int32)
         else:
             third = first
     return first, second, third

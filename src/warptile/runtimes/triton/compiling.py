@@ -72,7 +72,11 @@ def _source(build: Build, identity: int) -> Any:
 
 def _options(build: Build) -> dict[str, Any]:
     options: dict[str, Any] = {"num_warps": build.warps, "num_stages": build.stages}
-    return options | {"launch_pdl": True} if build.dependent else options
+    if build.dependent:
+        options["launch_pdl"] = True
+    if build.registers:
+        options["maxnreg"] = build.registers
+    return options
 
 
 def lowered(build: Build, target: Any) -> str:
@@ -96,7 +100,7 @@ def lowered(build: Build, target: Any) -> str:
 
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
     """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, target, the launching function and `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages, b.dependent] for b in builds]
+    parts = [[lowered(b, target), b.warps, b.stages, b.dependent, b.registers] for b in builds]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

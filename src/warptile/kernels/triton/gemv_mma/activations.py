@@ -88,10 +88,16 @@ def stage(
 
 
 @gluon.jit
-def undo(largest, SUMS: gl.constexpr, TOKENS: gl.constexpr, COLUMNS: gl.constexpr, U: gl.constexpr, WARPS: gl.constexpr):
+def undo(
+    largest, SUMS: gl.constexpr, TOKENS: gl.constexpr, COLUMNS: gl.constexpr, U: gl.constexpr, WARPS: gl.constexpr
+):
     """The inverse of the power of two that a warp multiplied a token by, fp32[U * W, 1, COLUMNS] in layout SUMS."""
     found = power(254 - scaling(largest))
-    found = gl.expand_dims(gl.expand_dims(found, 0), 2)
-    again, _ = gl.broadcast(found, gl.full((U, WARPS, COLUMNS // TOKENS, TOKENS), 0.0, gl.float32, found.type.layout))
+    WIDE: gl.constexpr = gl.SliceLayout(
+        0, gl.SliceLayout(2, gl.BlockedLayout([1, 1, 1, 1], [1, 1, 4, 8], [1, WARPS, 1, 1], [3, 2, 1, 0]))
+    )
+    found = gl.expand_dims(gl.expand_dims(gl.convert_layout(found, WIDE), 0), 2)
+    shape: gl.constexpr = (U, WARPS, COLUMNS // TOKENS, TOKENS)
+    again, _ = gl.broadcast(found, gl.full(shape, 0.0, gl.float32, found.type.layout))
     flat = gl.reshape(again, [U * WARPS, COLUMNS])
     return gl.expand_dims(gl.convert_layout(flat, gl.SliceLayout(1, SUMS)), 1)

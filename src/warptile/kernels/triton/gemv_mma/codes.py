@@ -91,49 +91,62 @@ def fma_halves(pairs, factors):
 
 
 @gluon.jit
-def plane_words(
-    W, plane, base, rows0, last_row, padded, end, ahead0,
-    BITS: gl.constexpr, WORDS: gl.constexpr, LAY: gl.constexpr, U: gl.constexpr,
-):  # fmt: skip
-    """i32[W, U, R, 4, WORDS]: each lane's words of a code plane, of BITS bits; 0 for steps at or after `end`."""
-    PER: gl.constexpr = 4 * WORDS
-    ahead = along(LAY, 0) * U + along(LAY, 1)
-    row = gl.minimum(rows0 + along(LAY, 2), last_row)
-    at = (ahead * padded + row) * PER + along(LAY, 3) * WORDS + along(LAY, 4)
-    P = typed(W, plane, BITS) + base * padded * PER
-    return gl.load(P + at, mask=ahead < end - ahead0, other=0).to(gl.int32)
+def row_parts(LAY: gl.constexpr, room):
+    """Rows of dimension 2 as a lane's part and a register's, a constant for 16 rows; kept within `room`, the rows from
+    the tile's first to the last that planes are laid for."""
+    row = along(LAY, 2)
+    high = row & 8
+    if LAY.shape[2] > 16:
+        high += gl.minimum(row & -16, room - 16)
+    return row & 7, high
 
 
 @gluon.jit
-def tail_words(W, plane, base, rows0, last_row, padded, end, ahead0, LAY: gl.constexpr, U: gl.constexpr):
+def plane_words(
+    W, plane, base, rows0, padded, left, BITS: gl.constexpr, WORDS: gl.constexpr, LAY: gl.constexpr, U: gl.constexpr
+):
+    """i32[W, U, R, 4, WORDS]: each lane's words of a code plane, of BITS bits; 0 for the steps from `left` on.
+
+    An address is the sum of what all threads share, of what a lane adds, and of a constant: one instruction a load.
+    """
+    PER: gl.constexpr = 4 * WORDS
+    ahead = along(LAY, 0) * U + along(LAY, 1)
+    low, high = row_parts(LAY, padded - rows0)
+    P = typed(W, plane, BITS) + (base * padded + rows0) * PER
+    P = P + ((ahead * padded + low) * PER + along(LAY, 3) * WORDS)
+    return gl.load(P + (high * PER + along(LAY, 4)), mask=ahead < left, other=0).to(gl.int32)
+
+
+@gluon.jit
+def tail_words(W, plane, base, rows0, padded, left, LAY: gl.constexpr, U: gl.constexpr):
     """i32[W, U, R, 1, 1]: the rows' tail words of base-3 codes, the same for each lane of a quad."""
     ahead = along(LAY, 0) * U + along(LAY, 1)
-    row = gl.minimum(rows0 + along(LAY, 2), last_row)
-    return gl.load(W + plane + base * padded + (ahead * padded + row), mask=ahead < end - ahead0, other=0)
+    low, high = row_parts(LAY, padded - rows0)
+    P = W + plane + (base * padded + rows0) + (ahead * padded + low)
+    return gl.load(P + high, mask=ahead < left, other=0)
 
 
 @gluon.jit
 def load_codes(
-    W, p0, p1, p2, base, rows0, last_row, padded, end, ahead0,
-    L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
-):  # fmt: skip
+    W, p0, p1, p2, base, rows0, padded, left, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+):
     """Three tensors of code words of a stretch, some of them the same where the layout has fewer."""
     if L[3] != 0:
         N0: gl.constexpr = L[3] // 16
         LAY0: gl.constexpr = word_layout(WARPS, U, R, N0)
         LAY1: gl.constexpr = word_layout(WARPS, U, R, 1)
-        first = plane_words(W, p0, base, rows0, last_row, padded, end, ahead0, 32, N0, LAY0, U)
-        second = plane_words(W, p1, base, rows0, last_row, padded, end, ahead0, 32 if L[4] == 16 else 16, 1, LAY1, U)
-        third = tail_words(W, p2, base, rows0, last_row, padded, end, ahead0, LAY1, U)
+        first = plane_words(W, p0, base, rows0, padded, left, 32, N0, LAY0, U)
+        second = plane_words(W, p1, base, rows0, padded, left, 32 if L[4] == 16 else 16, 1, LAY1, U)
+        third = tail_words(W, p2, base, rows0, padded, left, LAY1, U)
     else:
         B0: gl.constexpr = L[2] * L[0] // 4
         LAYB: gl.constexpr = word_layout(WARPS, U, R, B0)
-        first = plane_words(W, p0, base, rows0, last_row, padded, end, ahead0, 32, B0, LAYB, U)
+        first = plane_words(W, p0, base, rows0, padded, left, 32, B0, LAYB, U)
         second = first
         if L[1] != 0:
             B1: gl.constexpr = L[2] * L[1] // 4
             LAYC: gl.constexpr = word_layout(WARPS, U, R, B1)
-            second = plane_words(W, p1, base, rows0, last_row, padded, end, ahead0, 32, B1, LAYC, U)
+            second = plane_words(W, p1, base, rows0, padded, left, 32, B1, LAYC, U)
         third = first
     return first, second, third
 
@@ -214,7 +227,7 @@ def trit_pairs(first, second, tail, L: gl.constexpr, WARPS: gl.constexpr, U: gl.
     lane = along(LAY, 3)
     if L[3] == 16:
         t0 = tail_pair(tail, lane, 0, L[5])
-        first, second, t0 = gl.broadcast(first, second)[0], second, gl.broadcast(t0, second)[0]
+        t0 = gl.broadcast(t0, second)[0]
         a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 = gl.inline_asm_elementwise(
             trit_text(L[3], L[4]), "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,r,r,r", [first, second, t0],
             dtype=(gl.int32,) * 16, is_pure=True, pack=1,
@@ -244,9 +257,7 @@ def trit_pairs(first, second, tail, L: gl.constexpr, WARPS: gl.constexpr, U: gl.
 
 
 @gluon.jit
-def weights_of(
-    first, second, third, factors, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr
-):
+def weights_of(first, second, third, factors, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
     """fp16 pairs of a stretch's weights over the rows' units, i32[W, U, R, 4, groups, slots a group]."""
     GROUPS: gl.constexpr = L[7]
     SLOTS: gl.constexpr = 4 * L[2]

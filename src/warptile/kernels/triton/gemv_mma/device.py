@@ -24,32 +24,31 @@ def halves(words):
 
 @gluon.jit
 def fetch(
-    W, p0, p1, p2, p3, p4, p5, first, rows0, last_row, padded, end,
+    W, p0, p1, p2, p3, p4, p5, first, rows0, padded, end,
     L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
 ):  # fmt: skip
     """Words of codes and scales of a stretch: WARPS * U steps from number `first` on, none at or after `end`."""
     PARTS: gl.constexpr = L[8] // (32 * L[2]) if L[8] > 32 * L[2] else 1
     base = first.to(gl.int64)
     unit = (first // PARTS).to(gl.int64)
-    w0, w1, w2 = load_codes(W, p0, p1, p2, base, rows0, last_row, padded, end, first, L, WARPS, U, R)
+    left = end - first
+    w0, w1, w2 = load_codes(W, p0, p1, p2, base, rows0, padded, left, L, WARPS, U, R)
     if L[15] == 1:
-        a, b, c = load_scales(W, p1, p2, p3, base, unit, rows0, last_row, padded, end, first, L, WARPS, U, R)
+        a, b, c = load_scales(W, p1, p2, p3, base, unit, rows0, padded, left, L, WARPS, U, R)
     elif L[15] == 2 or L[6] == "inline":
-        a, b, c = load_scales(W, p2, p3, p4, base, unit, rows0, last_row, padded, end, first, L, WARPS, U, R)
+        a, b, c = load_scales(W, p2, p3, p4, base, unit, rows0, padded, left, L, WARPS, U, R)
     else:
-        a, b, c = load_scales(W, p3, p4, p5, base, unit, rows0, last_row, padded, end, first, L, WARPS, U, R)
+        a, b, c = load_scales(W, p3, p4, p5, base, unit, rows0, padded, left, L, WARPS, U, R)
     return w0, w1, w2, a, b, c
 
 
 @gluon.jit
-def left(
-    w0, w1, w2, a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr
-):
+def left(w0, w1, w2, a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
     """A stretch's weights over the rows' units as the left factor, fp16[U * W, R, step]."""
     STEP: gl.constexpr = 32 * L[2]
     factors = factors_of(a, b, c, up, down, L, WARPS, U, R)
     weights = halves(weights_of(w0, w1, w2, factors, L, WARPS, U, R))  # W U R c g p e
-    weights = gl.permute(weights, (1, 0, 2, 4, 5, 3, 6))               # U W R | g p c e
+    weights = gl.permute(weights, (1, 0, 2, 4, 5, 3, 6))  # U W R | g p c e
     weights = gl.reshape(weights, [U * WARPS, R, STEP])
     return gl.convert_layout(weights, gl.DotOperandLayout(0, sums_layout(WARPS), 2), assert_trivial=True)
 
@@ -59,9 +58,9 @@ def right(memory, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, TOKENS:
     """A stretch of x as the right factor, fp16[U * W, step, COLUMNS]; fewer tokens than columns are repeated."""
     STEP: gl.constexpr = 32 * L[2]
     LAY: gl.constexpr = x_layout(WARPS, U, L[2], COLUMNS // TOKENS, TOKENS)
-    words = gl.expand_dims(memory.load(gl.SliceLayout(3, LAY)), 3)     # W U g 1 T c s
+    words = gl.expand_dims(memory.load(gl.SliceLayout(3, LAY)), 3)  # W U g 1 T c s
     words, _ = gl.broadcast(words, along(LAY, 3))
-    x = gl.permute(halves(words), (1, 0, 2, 6, 5, 7, 3, 4))            # U W | g s c e | again T
+    x = gl.permute(halves(words), (1, 0, 2, 6, 5, 7, 3, 4))  # U W | g s c e | again T
     x = gl.reshape(x, [U * WARPS, STEP, COLUMNS])
     return gl.convert_layout(x, gl.DotOperandLayout(1, sums_layout(WARPS), 2), assert_trivial=True)
 
@@ -91,17 +90,16 @@ def gemv_mma(
     tile = program // SPLIT_K
     rows0 = tile * ROWS
     padded = (rows + 15) // 16 * 16
-    last = padded - 1
     first = split * (STRETCHES * STRETCH)
     end = gl.minimum(k // STEP, first + STRETCHES * STRETCH)
-    w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, first, rows0, last, padded, end, L, WARPS, U, ROWS)
+    w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, first, rows0, padded, end, L, WARPS, U, ROWS)
     if AHEAD >= 2:
         n0, n1, n2, na, nb, nc = fetch(
-            W, p0, p1, p2, p3, p4, p5, first + STRETCH, rows0, last, padded, end, L, WARPS, U, ROWS
+            W, p0, p1, p2, p3, p4, p5, first + STRETCH, rows0, padded, end, L, WARPS, U, ROWS
         )
     if AHEAD >= 3:
         o0, o1, o2, oa, ob, oc = fetch(
-            W, p0, p1, p2, p3, p4, p5, first + 2 * STRETCH, rows0, last, padded, end, L, WARPS, U, ROWS
+            W, p0, p1, p2, p3, p4, p5, first + 2 * STRETCH, rows0, padded, end, L, WARPS, U, ROWS
         )
     units = (W + unit).to(gl.pointer_type(gl.uint8))
     up, down = unit_factors(units, rows0, rows, L, WARPS, U, ROWS)
@@ -120,7 +118,7 @@ def gemv_mma(
             left(w0, w1, w2, a, b, c, up, down, L, WARPS, U, ROWS),
             right(memory.index(i), L, WARPS, U, TOKENS, COLUMNS), acc,
         )  # fmt: skip
-        w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, following, rows0, last, padded, end, L, WARPS, U, ROWS)
+        w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, following, rows0, padded, end, L, WARPS, U, ROWS)
         if AHEAD >= 2:
             # A stretch past the last has no weights and is met with the last one's x.
             acc = mma_v2(
@@ -128,7 +126,7 @@ def gemv_mma(
                 right(memory.index(gl.minimum(i + 1, STRETCHES - 1)), L, WARPS, U, TOKENS, COLUMNS), acc,
             )  # fmt: skip
             n0, n1, n2, na, nb, nc = fetch(
-                W, p0, p1, p2, p3, p4, p5, following + STRETCH, rows0, last, padded, end, L, WARPS, U, ROWS
+                W, p0, p1, p2, p3, p4, p5, following + STRETCH, rows0, padded, end, L, WARPS, U, ROWS
             )
         if AHEAD >= 3:
             acc = mma_v2(
@@ -136,7 +134,7 @@ def gemv_mma(
                 right(memory.index(gl.minimum(i + 2, STRETCHES - 1)), L, WARPS, U, TOKENS, COLUMNS), acc,
             )  # fmt: skip
             o0, o1, o2, oa, ob, oc = fetch(
-                W, p0, p1, p2, p3, p4, p5, following + 2 * STRETCH, rows0, last, padded, end, L, WARPS, U, ROWS
+                W, p0, p1, p2, p3, p4, p5, following + 2 * STRETCH, rows0, padded, end, L, WARPS, U, ROWS
             )
     if X.dtype.element_ty != gl.float16:
         acc = acc * undo(largest, SUMS, TOKENS, COLUMNS, U, WARPS)

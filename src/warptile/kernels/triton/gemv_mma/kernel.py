@@ -138,6 +138,7 @@ class GemvMma:
             warps=t.warps,
             stages=1,
             dependent=bool(t.pdl),
+            registers=t.registers,
         )
         program = Program(ENQUEUE, (build,))
         return program.source(3, common.SCALARS + 2, t.warps * limits.subgroup, limits.subgroup)

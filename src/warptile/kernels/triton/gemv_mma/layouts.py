@@ -72,7 +72,9 @@ def x_layout(W, U, chunks, again, tokens):
     registers = [(6, 1), (6, 2)] + [(2, b) for b in powers(chunks)] + [(1, b) for b in powers(U)]
     registers += [(4, b) for b in powers(tokens) if b >= 8]
     columns = [(4, b) for b in powers(tokens) if b < 8] + [(3, b) for b in powers(again)]
-    return linear([W, U, chunks, again, tokens, 4, 4], registers, [(5, 1), (5, 2), *columns], [(0, b) for b in powers(W)])
+    return linear(
+        [W, U, chunks, again, tokens, 4, 4], registers, [(5, 1), (5, 2), *columns], [(0, b) for b in powers(W)]
+    )
 
 
 @gluon.constexpr_function

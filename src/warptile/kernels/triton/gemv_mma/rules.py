@@ -49,6 +49,8 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("tile_n >= 16", f"{tile.tile_n}"))
     if not 1 <= tile.ahead <= MOST_AHEAD:
         broken.append(BrokenRule("1 <= ahead <= 3", f"{tile.ahead}"))
+    if tile.registers and not 32 <= tile.registers <= (limits.max_registers_per_thread or tile.registers):
+        broken.append(BrokenRule("registers is 0 or 32 to the most a thread has", f"{tile.registers}"))
     if tile.pdl not in (0, 1):
         broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
     elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from warptile.kernels.triton.gemv_mma.codes import along, join4
+from warptile.kernels.triton.gemv_mma.codes import along, join4, row_parts
 from warptile.kernels.triton.gemv_mma.layouts import block_layout, scale_layout, word_layout
 from warptile.layouts.triton.decode import half_bits
 from warptile.layouts.triton.pointwise import scale_words, scales_of
@@ -13,34 +13,32 @@ from warptile.layouts.triton.pointwise import scale_words, scales_of
 
 @gluon.jit
 def load_scales(
-    W, s0, s1, s2, base, unit, rows0, last_row, padded, end, ahead0,
+    W, s0, s1, s2, base, unit, rows0, padded, left,
     L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
 ):  # fmt: skip
     """Three tensors of scale words of a stretch. Kind k6min, four words a superblock: the first alone, loaded whole."""
     PARTS: gl.constexpr = L[8] // (32 * L[2]) if L[8] > 32 * L[2] else 1
     if L[6] == "k6min":
-        BLOCKS: gl.constexpr = U // PARTS if U >= PARTS else 1
-        LAYB: gl.constexpr = block_layout(WARPS, BLOCKS, R)
+        LAYB: gl.constexpr = block_layout(WARPS, U // PARTS if U >= PARTS else 1, R)
         ahead = along(LAYB, 0) * U // PARTS + along(LAYB, 1)
-        rowb = gl.minimum(rows0 + along(LAYB, 2), last_row)
-        at = (ahead * padded + rowb) * 4 + along(LAYB, 3)
-        a = gl.load(W + s0 + unit * padded * 4 + at, mask=ahead * PARTS < end - ahead0, other=0)
+        low, high = row_parts(LAYB, padded - rows0)
+        P = W + s0 + (unit * padded + rows0) * 4
+        P = P + (ahead * padded + low) * 4
+        a = gl.load(P + (high * 4 + along(LAYB, 3)), mask=ahead * PARTS < left, other=0)
         b = a
         c = a
     else:
         LAY: gl.constexpr = scale_layout(WARPS, U, R, L[7])
-        steps = along(LAY, 0) * U + along(LAY, 1)
-        row = gl.minimum(rows0 + along(LAY, 2), last_row)
+        ahead = along(LAY, 0) * U + along(LAY, 1)
+        low, high = row_parts(LAY, padded - rows0)
         a, b, c = scale_words(
-            W, s0, s1, s2, base, unit, steps, row, along(LAY, 3), steps % PARTS, padded, steps < end - ahead0, L
+            W, s0, s1, s2, base, unit, rows0, ahead, low, high, along(LAY, 3), ahead % PARTS, padded, ahead < left, L
         )
     return a, b, c
 
 
 @gluon.jit
-def unit_factors(
-    units, rows0, rows, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr
-):
+def unit_factors(units, rows0, rows, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
     """(2^24 MUL / u, 1 / u) of the rows' units u, fp32[1, 1, R, 1], where `factors_of` wants them."""
     if L[6] == "k6min":
         PARTS: gl.constexpr = L[8] // (32 * L[2])
@@ -112,9 +110,7 @@ def block_factors(words, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.c
 
 
 @gluon.jit
-def factors_of(
-    a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr
-):
+def factors_of(a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
     """For each group fp16 numbers in the low and high half of an i32: what a code is multiplied by and what is added,
     both over the row's unit. i32[W, U, R, 4, groups], the same for each lane of a quad."""
     GROUPS: gl.constexpr = L[7]

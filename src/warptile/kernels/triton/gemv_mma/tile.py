@@ -14,7 +14,8 @@ class GemvMmaTile(Tile):
 
     warps: each takes `steps` steps of the weights' arrangement at a time, of a part of k that is its own. ahead: times
     `steps`, how many steps of weights a warp has on their way from memory, in registers. pdl: 1 where a program may
-    start before the launch ahead of it ends (NVIDIA's programmatic dependent launch).
+    start before the launch ahead of it ends (NVIDIA's programmatic dependent launch). registers: the most a thread
+    may have, 0 for the compiler's choice.
     """
 
     kernel: ClassVar[str] = "triton.gemv_mma"
@@ -26,3 +27,4 @@ class GemvMmaTile(Tile):
     steps: int = 2
     ahead: int = 2
     pdl: int = 0
+    registers: int = 0

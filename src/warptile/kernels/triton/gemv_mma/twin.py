@@ -1,4 +1,4 @@
-"""`triton.gemv_mma` in plain Triton, for Triton's interpreter, which runs no Gluon: the same arguments, values and sums.
+"""`triton.gemv_mma` in plain Triton, for Triton's interpreter, which runs no Gluon: the same arguments and values.
 
 A warp's part of k is not told from its program's here, so bf16 and fp32 rows have one power of two a program.
 """
@@ -29,20 +29,27 @@ def weights_of(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constex
     part = at % PARTS
     own = row[:, None, None]
     if L[15] == 1:
-        a, b, c = scale_words(W, p1, p2, p3, base, unit, ahead, own, group, part, padded(rows), inside, L)
+        a, b, c = scale_words(
+            W, p1, p2, p3, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, L
+        )
     elif L[15] == 2 or L[6] == "inline":
-        a, b, c = scale_words(W, p2, p3, p4, base, unit, ahead, own, group, part, padded(rows), inside, L)
+        a, b, c = scale_words(
+            W, p2, p3, p4, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, L
+        )
     else:
-        a, b, c = scale_words(W, p3, p4, p5, base, unit, ahead, own, group, part, padded(rows), inside, L)
+        a, b, c = scale_words(
+            W, p3, p4, p5, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, L
+        )
     scale, minimum = scales_of(a, b, c, group, part, up, down, L)
     if L[10] == 0:
         factor = (scale * (1.0 / 16777216.0)).to(tl.float16)[:, :, :, None]
-        return tl.join(half_levels(pairs & 0xFFFF, L) * factor, half_levels((pairs >> 16) & 0xFFFF, L) * factor)
+        found = tl.join(half_levels(pairs & 0xFFFF, L) * factor, half_levels((pairs >> 16) & 0xFFFF, L) * factor)
     else:
         shift = minimum + scale * (L[9] / (L[10] * 16777216.0))
         factor = scale.to(tl.float16)[:, :, :, None]
         add = (-shift).to(tl.float16)[:, :, :, None]
-        return tl.join(subnormal(pairs & 0xFFFF) * factor + add, subnormal((pairs >> 16) & 0xFFFF) * factor + add)
+        found = tl.join(subnormal(pairs & 0xFFFF) * factor + add, subnormal((pairs >> 16) & 0xFFFF) * factor + add)
+    return found
 
 
 @triton.jit
