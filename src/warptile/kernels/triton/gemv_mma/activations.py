@@ -51,7 +51,7 @@ def stage(
     X, memory, m, token0, x_stride, first, end,
     L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr, STRETCHES: gl.constexpr,
 ):  # fmt: skip
-    """Fill i32[stretches, W, U, chunks, tokens, 4 c, 4 s] with fp16 pairs of x, 0 from step `end` on.
+    """Fill i32[stretches, W, U, chunks, 4 c, tokens, 4 s] with fp16 pairs of x, 0 from step `end` on.
 
     Returns the bits of the largest magnitude of each warp and token, i32[W, 1, tokens, 1, 1, 1] (0 for fp16).
     """
@@ -83,21 +83,15 @@ def stage(
                 "cvt.rn.f16x2.f32 $0, $2, $1;", "=r,r,r", [low * factor, high * factor],
                 dtype=gl.int32, is_pure=True, pack=1,
             )  # fmt: skip
-        memory.index(i).store(gl.permute(pairs, (0, 1, 3, 2, 5, 4)))
+        memory.index(i).store(gl.permute(pairs, (0, 1, 3, 5, 2, 4)))
     return largest
 
 
 @gluon.jit
-def undo(
-    largest, SUMS: gl.constexpr, TOKENS: gl.constexpr, COLUMNS: gl.constexpr, U: gl.constexpr, WARPS: gl.constexpr
-):
-    """The inverse of the power of two that a warp multiplied a token by, fp32[U * W, 1, COLUMNS] in layout SUMS."""
-    found = power(254 - scaling(largest))
-    WIDE: gl.constexpr = gl.SliceLayout(
-        0, gl.SliceLayout(2, gl.BlockedLayout([1, 1, 1, 1], [1, 1, 4, 8], [1, WARPS, 1, 1], [3, 2, 1, 0]))
-    )
-    found = gl.expand_dims(gl.expand_dims(gl.convert_layout(found, WIDE), 0), 2)
-    shape: gl.constexpr = (U, WARPS, COLUMNS // TOKENS, TOKENS)
-    again, _ = gl.broadcast(found, gl.full(shape, 0.0, gl.float32, found.type.layout))
-    flat = gl.reshape(again, [U * WARPS, COLUMNS])
+def undo(largest, SUMS: gl.constexpr, TOKENS: gl.constexpr, COLUMNS: gl.constexpr, WARPS: gl.constexpr):
+    """The inverse of the power of two that a warp multiplied a token by, fp32[W, 1, COLUMNS] in layout SUMS."""
+    PARENT: gl.constexpr = gl.BlockedLayout([1, 1, 1], [1, 4, 8], [WARPS, 1, 1], [2, 1, 0])
+    found = gl.convert_layout(power(254 - scaling(largest)), gl.SliceLayout(1, PARENT))
+    again, _ = gl.broadcast(gl.expand_dims(found, 1), gl.full((WARPS, COLUMNS // TOKENS, TOKENS), 0.0, gl.float32, PARENT))
+    flat = gl.reshape(again, [WARPS, COLUMNS])
     return gl.expand_dims(gl.convert_layout(flat, gl.SliceLayout(1, SUMS)), 1)

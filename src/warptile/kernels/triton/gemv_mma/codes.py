@@ -119,11 +119,11 @@ def plane_words(
 
 @gluon.jit
 def tail_words(W, plane, base, rows0, padded, left, LAY: gl.constexpr, U: gl.constexpr):
-    """i32[W, U, R, 1, 1]: the rows' tail words of base-3 codes, the same for each lane of a quad."""
+    """i32[W, U, R, 4, 1]: the rows' tail words of base-3 codes, the same for each lane of a quad."""
     ahead = along(LAY, 0) * U + along(LAY, 1)
     low, high = row_parts(LAY, padded - rows0)
     P = W + plane + (base * padded + rows0) + (ahead * padded + low)
-    return gl.load(P + high, mask=ahead < left, other=0)
+    return gl.load(P + high + along(LAY, 3) * 0, mask=ahead < left, other=0)
 
 
 @gluon.jit
@@ -225,6 +225,9 @@ def trit_pairs(first, second, tail, L: gl.constexpr, WARPS: gl.constexpr, U: gl.
     """256 times the digits 0, 1, 2 of base-3 bytes, two a word: i32[W, U, R, 4, 1, slots]."""
     LAY: gl.constexpr = word_layout(WARPS, U, R, 1)
     lane = along(LAY, 3)
+    first = gl.convert_layout(first, word_layout(WARPS, U, R, L[3] // 16), assert_trivial=True)
+    second = gl.convert_layout(second, LAY, assert_trivial=True)
+    tail = gl.convert_layout(tail, LAY, assert_trivial=True)
     if L[3] == 16:
         t0 = tail_pair(tail, lane, 0, L[5])
         t0 = gl.broadcast(t0, second)[0]
@@ -265,7 +268,8 @@ def weights_of(first, second, third, factors, L: gl.constexpr, WARPS: gl.constex
     if L[0] == 4 and L[1] == 0 and L[10] != 0 and GROUPS == L[2]:
         LAY: gl.constexpr = word_layout(WARPS, U, R, GROUPS)
         own = gl.convert_layout(factors, LAY, assert_trivial=True)
-        found = gl.reshape(nibble_weights(first, own), [WARPS, U, R, 4, GROUPS, 4])
+        words = gl.convert_layout(first, LAY, assert_trivial=True)
+        found = gl.reshape(nibble_weights(words, own), [WARPS, U, R, 4, GROUPS, 4])
         return gl.convert_layout(found, OUT, assert_trivial=True)
     if L[3] != 0:
         pairs = trit_pairs(first, second, third, L, WARPS, U, R)

@@ -43,26 +43,71 @@ def fetch(
 
 
 @gluon.jit
-def left(w0, w1, w2, a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
-    """A stretch's weights over the rows' units as the left factor, fp16[U * W, R, step]."""
+def one_step(tensor, STEP_AT: gl.constexpr):
+    """Step STEP_AT of a warp's two, along dimension 1; with one step, or words for both, the tensor itself."""
+    W: gl.constexpr = tensor.shape[0]
+    R: gl.constexpr = tensor.shape[2]
+    found = tensor
+    if tensor.shape[1] == 2:
+        first, second = gl.split(gl.permute(tensor, (0, 2, 3, 4, 1)))
+        found = gl.reshape(second if STEP_AT == 1 else first, [W, 1, R, tensor.shape[3], tensor.shape[4]])
+    return found
+
+
+@gluon.jit
+def sixteen(tensor, TILE_AT: gl.constexpr):
+    """Rows 16 TILE_AT to 16 TILE_AT + 15 of [W, 1, R, ..], R at most 32."""
+    W: gl.constexpr = tensor.shape[0]
+    C: gl.constexpr = tensor.shape[3]
+    N: gl.constexpr = tensor.shape[4]
+    found = tensor
+    if tensor.shape[2] == 32:
+        first, second = gl.split(gl.permute(gl.reshape(tensor, [W, 1, 2, 16, C, N]), (0, 1, 3, 4, 5, 2)))
+        found = second if TILE_AT == 1 else first
+    return found
+
+
+@gluon.jit
+def left(w0, w1, w2, factors, L: gl.constexpr, WARPS: gl.constexpr):
+    """A step's weights of 16 rows over the rows' units as the left factor, fp16[W, 16, step]."""
     STEP: gl.constexpr = 32 * L[2]
-    factors = factors_of(a, b, c, up, down, L, WARPS, U, R)
-    weights = halves(weights_of(w0, w1, w2, factors, L, WARPS, U, R))  # W U R c g p e
-    weights = gl.permute(weights, (1, 0, 2, 4, 5, 3, 6))  # U W R | g p c e
-    weights = gl.reshape(weights, [U * WARPS, R, STEP])
+    weights = halves(weights_of(w0, w1, w2, factors, L, WARPS, 1, 16))  # W 1 R c g p e
+    weights = gl.permute(weights, (0, 1, 2, 4, 5, 3, 6))               # W 1 R | g p c e
+    weights = gl.reshape(weights, [WARPS, 16, STEP])
     return gl.convert_layout(weights, gl.DotOperandLayout(0, sums_layout(WARPS), 2), assert_trivial=True)
 
 
 @gluon.jit
-def right(memory, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr, COLUMNS: gl.constexpr):
-    """A stretch of x as the right factor, fp16[U * W, step, COLUMNS]; fewer tokens than columns are repeated."""
+def right(memory, L: gl.constexpr, WARPS: gl.constexpr, TOKENS: gl.constexpr, COLUMNS: gl.constexpr):
+    """A step of x as the right factor, fp16[W, step, COLUMNS]; fewer tokens than columns are repeated."""
     STEP: gl.constexpr = 32 * L[2]
-    LAY: gl.constexpr = x_layout(WARPS, U, L[2], COLUMNS // TOKENS, TOKENS)
-    words = gl.expand_dims(memory.load(gl.SliceLayout(3, LAY)), 3)  # W U g 1 T c s
-    words, _ = gl.broadcast(words, along(LAY, 3))
-    x = gl.permute(halves(words), (1, 0, 2, 6, 5, 7, 3, 4))  # U W | g s c e | again T
-    x = gl.reshape(x, [U * WARPS, STEP, COLUMNS])
+    LAY: gl.constexpr = x_layout(WARPS, 1, L[2], COLUMNS // TOKENS, TOKENS)
+    words = gl.expand_dims(memory.load(gl.SliceLayout(4, LAY)), 4)     # W 1 g c 1 T s
+    words, _ = gl.broadcast(words, along(LAY, 4))
+    x = gl.permute(halves(words), (0, 1, 2, 6, 3, 7, 4, 5))            # W 1 | g s c e | again T
+    x = gl.reshape(x, [WARPS, STEP, COLUMNS])
     return gl.convert_layout(x, gl.DotOperandLayout(1, sums_layout(WARPS), 2), assert_trivial=True)
+
+
+@gluon.jit
+def add_stretch(
+    acc, more, w0, w1, w2, a, b, c, memory, up, down,
+    L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
+    TOKENS: gl.constexpr, COLUMNS: gl.constexpr,
+):  # fmt: skip
+    """The sums of the first 16 rows and of the next, with a stretch's products added: a step and 16 rows after another,
+    so that few weights are held at once."""
+    factors = factors_of(a, b, c, up, down, L, WARPS, U, R)
+    for u in gl.static_range(U):
+        s0 = one_step(w0, u)
+        s1 = one_step(w1, u)
+        s2 = one_step(w2, u)
+        sf = one_step(factors, u)
+        x = right(memory.slice(u, 1, 1), L, WARPS, TOKENS, COLUMNS)
+        acc = mma_v2(left(sixteen(s0, 0), sixteen(s1, 0), sixteen(s2, 0), sixteen(sf, 0), L, WARPS), x, acc)
+        if R == 32:
+            more = mma_v2(left(sixteen(s0, 1), sixteen(s1, 1), sixteen(s2, 1), sixteen(sf, 1), L, WARPS), x, more)
+    return acc, more
 
 
 @gluon.jit
@@ -104,42 +149,45 @@ def gemv_mma(
     units = (W + unit).to(gl.pointer_type(gl.uint8))
     up, down = unit_factors(units, rows0, rows, L, WARPS, U, ROWS)
     memory = gl.allocate_shared_memory(
-        gl.int32, [STRETCHES, WARPS, U, L[2], TOKENS, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [5, 4, 3, 2, 1, 0])
+        gl.int32, [STRETCHES, WARPS, U, L[2], 4, TOKENS, 4], gl.SwizzledSharedLayout(1, 1, 1, [5, 4, 3, 2, 1, 0])
     )
     if PDL:
         gdc_wait()
     largest = stage(X, memory, m, at_m * TOKENS, x_stride, first, end, L, WARPS, U, TOKENS, STRETCHES)
     # Here and not at the first use, which is in the loop.
     gl.thread_barrier()
-    acc = gl.full((U * WARPS, ROWS, COLUMNS), 0, gl.float32, SUMS)
+    acc = gl.full((WARPS, 16, COLUMNS), 0, gl.float32, SUMS)
+    more = acc
     for i in range(0, STRETCHES, AHEAD):
         following = first + (i + AHEAD) * STRETCH
-        acc = mma_v2(
-            left(w0, w1, w2, a, b, c, up, down, L, WARPS, U, ROWS),
-            right(memory.index(i), L, WARPS, U, TOKENS, COLUMNS), acc,
-        )  # fmt: skip
+        acc, more = add_stretch(
+            acc, more, w0, w1, w2, a, b, c, memory.index(i), up, down, L, WARPS, U, ROWS, TOKENS, COLUMNS
+        )
         w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, following, rows0, padded, end, L, WARPS, U, ROWS)
         if AHEAD >= 2:
-            # A stretch past the last has no weights and is met with the last one's x.
-            acc = mma_v2(
-                left(n0, n1, n2, na, nb, nc, up, down, L, WARPS, U, ROWS),
-                right(memory.index(gl.minimum(i + 1, STRETCHES - 1)), L, WARPS, U, TOKENS, COLUMNS), acc,
-            )  # fmt: skip
-            n0, n1, n2, na, nb, nc = fetch(
-                W, p0, p1, p2, p3, p4, p5, following + STRETCH, rows0, padded, end, L, WARPS, U, ROWS
-            )
+            if i + 1 < STRETCHES:
+                acc, more = add_stretch(
+                    acc, more, n0, n1, n2, na, nb, nc, memory.index(i + 1), up, down, L, WARPS, U, ROWS, TOKENS, COLUMNS
+                )
+                n0, n1, n2, na, nb, nc = fetch(
+                    W, p0, p1, p2, p3, p4, p5, following + STRETCH, rows0, padded, end, L, WARPS, U, ROWS
+                )
         if AHEAD >= 3:
-            acc = mma_v2(
-                left(o0, o1, o2, oa, ob, oc, up, down, L, WARPS, U, ROWS),
-                right(memory.index(gl.minimum(i + 2, STRETCHES - 1)), L, WARPS, U, TOKENS, COLUMNS), acc,
-            )  # fmt: skip
-            o0, o1, o2, oa, ob, oc = fetch(
-                W, p0, p1, p2, p3, p4, p5, following + 2 * STRETCH, rows0, padded, end, L, WARPS, U, ROWS
-            )
+            if i + 2 < STRETCHES:
+                acc, more = add_stretch(
+                    acc, more, o0, o1, o2, oa, ob, oc, memory.index(i + 2), up, down, L, WARPS, U, ROWS, TOKENS, COLUMNS
+                )
+                o0, o1, o2, oa, ob, oc = fetch(
+                    W, p0, p1, p2, p3, p4, p5, following + 2 * STRETCH, rows0, padded, end, L, WARPS, U, ROWS
+                )
     if X.dtype.element_ty != gl.float16:
-        acc = acc * undo(largest, SUMS, TOKENS, COLUMNS, U, WARPS)
+        inverse = undo(largest, SUMS, TOKENS, COLUMNS, WARPS)
+        acc = acc * inverse
+        more = more * inverse
+    if ROWS == 32:
+        acc = gl.reshape(gl.permute(gl.join(acc, more), (0, 3, 1, 2)), [WARPS, 32, COLUMNS])
     total = gl.sum(acc, 0)
-    OUT: gl.constexpr = gl.SliceLayout(0, SUMS)
+    OUT: gl.constexpr = total.type.layout
     row = rows0 + gl.expand_dims(gl.arange(0, ROWS, layout=gl.SliceLayout(1, OUT)), 1)
     column = gl.expand_dims(gl.arange(0, COLUMNS, layout=gl.SliceLayout(0, OUT)), 0)
     token = at_m * TOKENS + column

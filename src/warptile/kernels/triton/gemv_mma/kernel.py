@@ -47,7 +47,7 @@ class GemvMma:
     tile_type: type[Tile] = GemvMmaTile
 
     def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
-        """Row tiles of 16 to 64, parts of k that make at most 8 programs a unit, one tile of tokens where they fit."""
+        """Row tiles of 16 and 32, parts of k that make at most 8 programs a unit, one tile of tokens where they fit."""
         try:
             common.arranged(problem)
         except UnusableInput:
@@ -57,7 +57,7 @@ class GemvMma:
         units = limits.units or 1
         held = next(t for t in (1, 2, 4, 8, 16, 32, 64) if t >= problem.m)
         dependent = 1 if architecture(limits).name in rules.DEPENDENT_LAUNCH else 0
-        for tile_n, warps, steps, ahead in product((16, 32, 64), (4, 8, 16), (1, 2), (1, 2, 3)):
+        for tile_n, warps, steps, ahead in product(rules.ROWS, (4, 8, 16), (1, 2), (1, 2, 3)):
             for split in (1, 2, 4, 8):
                 if split > 1 and ceil_div(problem.n, tile_n) * split > 8 * units:
                     break

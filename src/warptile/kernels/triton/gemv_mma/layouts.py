@@ -68,22 +68,32 @@ def block_layout(W, blocks, R):
 
 @gluon.constexpr_function
 def x_layout(W, U, chunks, again, tokens):
-    """i32[W, U, chunks, again, tokens, 4 c, 4 s]: pairs of x, the right factor; `again` repeats few tokens to eight."""
+    """i32[W, U, chunks, 4 c, again, tokens, 4 s]: pairs of x, the right factor; `again` repeats few tokens to eight."""
     registers = [(6, 1), (6, 2)] + [(2, b) for b in powers(chunks)] + [(1, b) for b in powers(U)]
-    registers += [(4, b) for b in powers(tokens) if b >= 8]
-    columns = [(4, b) for b in powers(tokens) if b < 8] + [(3, b) for b in powers(again)]
-    return linear(
-        [W, U, chunks, again, tokens, 4, 4], registers, [(5, 1), (5, 2), *columns], [(0, b) for b in powers(W)]
-    )
+    registers += [(5, b) for b in powers(tokens) if b >= 8]
+    columns = [(5, b) for b in powers(tokens) if b < 8] + [(4, b) for b in powers(again)]
+    lanes = [(3, 1), (3, 2), *columns]
+    return linear([W, U, chunks, 4, again, tokens, 4], registers, lanes, [(0, b) for b in powers(W)])
 
 
 @gluon.constexpr_function
 def staging_layout(W, U, tokens, chunks):
-    """[W, U, tokens, chunks, 4 s, 4 c]: pairs of x as they lie in memory, one after another over a warp's lanes."""
-    order = [(5, b) for b in powers(4)] + [(4, b) for b in powers(4)] + [(3, b) for b in powers(chunks)]
-    order += [(1, b) for b in powers(U)] + [(2, b) for b in powers(tokens)]
-    lanes = (order[:5] + [(-1, 1)] * 5)[:5]
-    return linear([W, U, tokens, chunks, 4, 4], order[5:], lanes, [(0, b) for b in powers(W)])
+    """[W, U, tokens, chunks, 4 s, 4 c]: pairs of x as they lie in memory.
+
+    Few tokens: one word after another over a warp's lanes. Four and more: a lane has a token's whole chunk, which it
+    loads and stores 16 bytes at a time, its neighbours other tokens.
+    """
+    words = [(5, b) for b in powers(4)] + [(4, b) for b in powers(4)]
+    rest = [(3, b) for b in powers(chunks)] + [(1, b) for b in powers(U)]
+    others = [(2, b) for b in powers(tokens)]
+    if tokens >= 4:
+        spread = others[:3] + rest + others[3:]
+        lanes, registers = spread[:5], words + spread[5:]
+    else:
+        order = words + rest + others
+        lanes, registers = order[:5], order[5:]
+    lanes = (lanes + [(-1, 1)] * 5)[:5]
+    return linear([W, U, tokens, chunks, 4, 4], registers, lanes, [(0, b) for b in powers(W)])
 
 
 @gluon.constexpr_function

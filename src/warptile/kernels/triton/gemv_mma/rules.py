@@ -10,9 +10,10 @@ from warptile.kernels.triton.matrix import architecture, is_nvidia
 
 MOST_TOKENS = 64
 LEAST_STEP = 128
-LEAST_ROWS = 16
+ROWS = (16, 32)
 COLUMNS = 8
 MOST_AHEAD = 3
+MOST_STEPS = 2
 DEPENDENT_LAUNCH = ("sm_90", "sm_120")
 
 
@@ -45,8 +46,10 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
     if problem.m > MOST_TOKENS:
         broken.append(BrokenRule(f"m <= {MOST_TOKENS}", f"m = {problem.m}"))
-    if tile.tile_n < LEAST_ROWS:
-        broken.append(BrokenRule("tile_n >= 16", f"{tile.tile_n}"))
+    if tile.tile_n not in ROWS:
+        broken.append(BrokenRule("tile_n is 16 or 32", f"{tile.tile_n}"))
+    if tile.steps > MOST_STEPS:
+        broken.append(BrokenRule("steps <= 2", f"{tile.steps}"))
     if not 1 <= tile.ahead <= MOST_AHEAD:
         broken.append(BrokenRule("1 <= ahead <= 3", f"{tile.ahead}"))
     if tile.registers and not 32 <= tile.registers <= (limits.max_registers_per_thread or tile.registers):
