@@ -19,14 +19,29 @@ def power(exponent):
     return (exponent << 23).to(gl.float32, bitcast=True)
 
 
+@gluon.constexpr_function
+def staged_at_once(tokens, stretches):
+    """Stretches whose x a thread holds at once on its way to shared memory: eight for one token, fewer for more."""
+    return max(1, min(8 // min(tokens, 8), 1 << (stretches - 1).bit_length()))
+
+
 @gluon.jit
-def load_pairs(X, at, inside):
-    """Neighbouring elements 2 `at`, 2 `at` + 1 of x as they are: (i32 pairs, the same) or (fp32, fp32)."""
+def load_pairs(
+    X, m, token0, x_stride, first, end, block,
+    L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr, BLOCK: gl.constexpr,
+):  # fmt: skip
+    """BLOCK stretches of x as they are, 0 from step `end` on: (i32 pairs, the same) or two fp32 tensors."""
+    STEP: gl.constexpr = 32 * L[2]
+    LAY: gl.constexpr = staging_layout(BLOCK, WARPS, N, U, TOKENS, L[2])
+    token = gl.minimum(token0 + along(LAY, 3), m - 1).to(gl.int64)
+    word = along(LAY, 4) * 16 + along(LAY, 5) * 4 + along(LAY, 6)
+    step = first + (block * BLOCK + along(LAY, 0)) * (WARPS * U) + along(LAY, 1) * U + along(LAY, 2)
+    at = token * (x_stride // 2) + (step * (STEP // 2) + word)
     if X.dtype.element_ty == gl.float32:
-        low = gl.load(X + 2 * at, mask=inside, other=0.0)
-        high = gl.load(X + 2 * at + 1, mask=inside, other=0.0)
+        low = gl.load(X + 2 * at, mask=step < end, other=0.0)
+        high = gl.load(X + 2 * at + 1, mask=step < end, other=0.0)
     else:
-        low = gl.load(X.to(gl.pointer_type(gl.int32)) + at, mask=inside, other=0)
+        low = gl.load(X.to(gl.pointer_type(gl.int32)) + at, mask=step < end, other=0)
         high = low
     return low, high
 
@@ -48,50 +63,55 @@ def scaling(largest):
 
 @gluon.jit
 def stage(
-    X, memory, m, token0, x_stride, first, end,
-    L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr, STRETCHES: gl.constexpr,
+    X, low, high, memory, m, token0, x_stride, first, end,
+    L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
+    BLOCK: gl.constexpr, BLOCKS: gl.constexpr,
 ):  # fmt: skip
-    """Fill i32[stretches, W, U, chunks, 4 c, tokens, 4 s] with fp16 pairs of x, 0 from step `end` on.
+    """Fill i32[blocks, block, W, U, chunks, 4 c, tokens, 4 s] with fp16 pairs of x, of which (low, high) are the first
+    block's, already loaded.
 
-    Returns the bits of the largest magnitude of each warp and token, i32[W, 1, tokens, 1, 1, 1] (0 for fp16).
+    Returns the bits of the largest magnitude of each part of k and token, i32[W, tokens] (fp16: of no use).
     """
-    STEP: gl.constexpr = 32 * L[2]
-    LAY: gl.constexpr = staging_layout(WARPS, U, TOKENS, L[2])
-    token = gl.minimum(token0 + along(LAY, 2), m - 1).to(gl.int64)
-    word = along(LAY, 3) * 16 + along(LAY, 4) * 4 + along(LAY, 5)
-    own = first + along(LAY, 0) * U + along(LAY, 1)
-    at = token * (x_stride // 2) + own * (STEP // 2) + word
-    largest = gl.full((WARPS, U, TOKENS, L[2], 4, 4), 0, gl.int32, LAY)
+    LAY: gl.constexpr = staging_layout(BLOCK, WARPS, N, U, TOKENS, L[2])
+    largest = gl.full((BLOCK, WARPS, U, TOKENS, L[2], 4, 4), 0, gl.int32, LAY)
+    factor = 1.0
     if X.dtype.element_ty != gl.float16:
-        for i in gl.static_range(STRETCHES):
-            inside = own + i * (WARPS * U) < end
-            low, high = load_pairs(X, at + i * (WARPS * U * STEP // 2), inside)
-            low, high = widened(X, low, high)
-            largest = gl.maximum(largest, low.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
-            largest = gl.maximum(largest, high.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
-        largest = gl.max(gl.max(gl.max(gl.max(largest, 5), 4), 3), 1)
+        for block in gl.static_range(BLOCKS):
+            l, h = low, high
+            if block > 0:
+                l, h = load_pairs(X, m, token0, x_stride, first, end, block, L, WARPS, N, U, TOKENS, BLOCK)
+            l, h = widened(X, l, h)
+            largest = gl.maximum(largest, l.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
+            largest = gl.maximum(largest, h.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
+        largest = gl.max(gl.max(gl.max(gl.max(gl.max(largest, 6), 5), 4), 2), 0)
         factor = power(scaling(largest))
-        factor = gl.expand_dims(gl.expand_dims(gl.expand_dims(gl.expand_dims(factor, 1), 3), 4), 5)
-    for i in gl.static_range(STRETCHES):
-        inside = own + i * (WARPS * U) < end
-        low, high = load_pairs(X, at + i * (WARPS * U * STEP // 2), inside)
+        factor = gl.expand_dims(gl.expand_dims(factor, 0), 2)
+        factor = gl.expand_dims(gl.expand_dims(gl.expand_dims(factor, 4), 5), 6)
+    for block in gl.static_range(BLOCKS):
+        l, h = low, high
+        if block > 0:
+            l, h = load_pairs(X, m, token0, x_stride, first, end, block, L, WARPS, N, U, TOKENS, BLOCK)
         if X.dtype.element_ty == gl.float16:
-            pairs = low
+            pairs = l
         else:
-            low, high = widened(X, low, high)
+            l, h = widened(X, l, h)
             pairs = gl.inline_asm_elementwise(
-                "cvt.rn.f16x2.f32 $0, $2, $1;", "=r,r,r", [low * factor, high * factor],
+                "cvt.rn.f16x2.f32 $0, $2, $1;", "=r,r,r", [l * factor, h * factor],
                 dtype=gl.int32, is_pure=True, pack=1,
             )  # fmt: skip
-        memory.index(i).store(gl.permute(pairs, (0, 1, 3, 5, 2, 4)))
+        memory.index(block).store(gl.permute(pairs, (0, 1, 2, 4, 6, 3, 5)))
     return largest
 
 
 @gluon.jit
-def undo(largest, SUMS: gl.constexpr, TOKENS: gl.constexpr, COLUMNS: gl.constexpr, WARPS: gl.constexpr):
+def undo(
+    largest, SUMS: gl.constexpr, TOKENS: gl.constexpr, COLUMNS: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr
+):
     """The inverse of the power of two that a warp multiplied a token by, fp32[W, 1, COLUMNS] in layout SUMS."""
-    PARENT: gl.constexpr = gl.BlockedLayout([1, 1, 1], [1, 4, 8], [WARPS, 1, 1], [2, 1, 0])
+    PARENT: gl.constexpr = gl.BlockedLayout([1, 1, 1], [1, 4, 8], [WARPS, N, 1], [2, 1, 0])
     found = gl.convert_layout(power(254 - scaling(largest)), gl.SliceLayout(1, PARENT))
-    again, _ = gl.broadcast(gl.expand_dims(found, 1), gl.full((WARPS, COLUMNS // TOKENS, TOKENS), 0.0, gl.float32, PARENT))
+    again, _ = gl.broadcast(
+        gl.expand_dims(found, 1), gl.full((WARPS, COLUMNS // TOKENS, TOKENS), 0.0, gl.float32, PARENT)
+    )
     flat = gl.reshape(again, [WARPS, COLUMNS])
     return gl.expand_dims(gl.convert_layout(flat, gl.SliceLayout(1, SUMS)), 1)

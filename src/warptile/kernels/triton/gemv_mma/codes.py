@@ -8,6 +8,8 @@ from triton.experimental.gluon import language as gl
 from warptile.kernels.triton.gemv_mma.layouts import pair_layout, word_layout
 from warptile.layouts.triton.pointwise import signed_levels, typed
 
+EVICT = gl.constexpr("evict_first")
+
 
 @gluon.jit
 def along(layout: gl.constexpr, dim: gl.constexpr):
@@ -92,13 +94,13 @@ def fma_halves(pairs, factors):
 
 @gluon.jit
 def row_parts(LAY: gl.constexpr, room):
-    """Rows of dimension 2 as a lane's part and a register's, a constant for 16 rows; kept within `room`, the rows from
-    the tile's first to the last that planes are laid for."""
+    """Rows of dimension 2 as a part and a constant, kept within `room`, the rows from the tile's first to the last that
+    planes are laid for."""
     row = along(LAY, 2)
-    high = row & 8
+    low = row & 7
     if LAY.shape[2] > 16:
-        high += gl.minimum(row & -16, room - 16)
-    return row & 7, high
+        low += gl.minimum(row & -16, room - 16)
+    return low, row & 8
 
 
 @gluon.jit
@@ -114,7 +116,7 @@ def plane_words(
     low, high = row_parts(LAY, padded - rows0)
     P = typed(W, plane, BITS) + (base * padded + rows0) * PER
     P = P + ((ahead * padded + low) * PER + along(LAY, 3) * WORDS)
-    return gl.load(P + (high * PER + along(LAY, 4)), mask=ahead < left, other=0).to(gl.int32)
+    return gl.load(P + (high * PER + along(LAY, 4)), mask=ahead < left, other=0, eviction_policy=EVICT).to(gl.int32)
 
 
 @gluon.jit
@@ -123,42 +125,62 @@ def tail_words(W, plane, base, rows0, padded, left, LAY: gl.constexpr, U: gl.con
     ahead = along(LAY, 0) * U + along(LAY, 1)
     low, high = row_parts(LAY, padded - rows0)
     P = W + plane + (base * padded + rows0) + (ahead * padded + low)
-    return gl.load(P + high + along(LAY, 3) * 0, mask=ahead < left, other=0)
+    return gl.load(P + high + along(LAY, 3) * 0, mask=ahead < left, other=0, eviction_policy=EVICT)
 
 
 @gluon.jit
 def load_codes(
-    W, p0, p1, p2, base, rows0, padded, left, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+    W,
+    p0,
+    p1,
+    p2,
+    base,
+    rows0,
+    padded,
+    left,
+    L: gl.constexpr,
+    WARPS: gl.constexpr,
+    N: gl.constexpr,
+    U: gl.constexpr,
+    R: gl.constexpr,
 ):
     """Three tensors of code words of a stretch, some of them the same where the layout has fewer."""
     if L[3] != 0:
         N0: gl.constexpr = L[3] // 16
-        LAY0: gl.constexpr = word_layout(WARPS, U, R, N0)
-        LAY1: gl.constexpr = word_layout(WARPS, U, R, 1)
+        LAY0: gl.constexpr = word_layout(WARPS, N, U, R, N0)
+        LAY1: gl.constexpr = word_layout(WARPS, N, U, R, 1)
         first = plane_words(W, p0, base, rows0, padded, left, 32, N0, LAY0, U)
         second = plane_words(W, p1, base, rows0, padded, left, 32 if L[4] == 16 else 16, 1, LAY1, U)
         third = tail_words(W, p2, base, rows0, padded, left, LAY1, U)
     else:
         B0: gl.constexpr = L[2] * L[0] // 4
-        LAYB: gl.constexpr = word_layout(WARPS, U, R, B0)
+        LAYB: gl.constexpr = word_layout(WARPS, N, U, R, B0)
         first = plane_words(W, p0, base, rows0, padded, left, 32, B0, LAYB, U)
         second = first
         if L[1] != 0:
             B1: gl.constexpr = L[2] * L[1] // 4
-            LAYC: gl.constexpr = word_layout(WARPS, U, R, B1)
+            LAYC: gl.constexpr = word_layout(WARPS, N, U, R, B1)
             second = plane_words(W, p1, base, rows0, padded, left, 32, B1, LAYC, U)
         third = first
     return first, second, third
 
 
 @gluon.jit
-def plane_pairs(words, B: gl.constexpr, SLOTS_ALL: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
+def plane_pairs(
+    words,
+    B: gl.constexpr,
+    SLOTS_ALL: gl.constexpr,
+    WARPS: gl.constexpr,
+    N: gl.constexpr,
+    U: gl.constexpr,
+    R: gl.constexpr,
+):
     """i32[W, U, R, 4, SLOTS_ALL]: codes of B bits, e = 0 in the low half and e = 1 in the high half of each."""
     SLOTS: gl.constexpr = 16 // B
-    LAY: gl.constexpr = pair_layout(WARPS, U, R, SLOTS_ALL // SLOTS, SLOTS)
+    LAY: gl.constexpr = pair_layout(WARPS, N, U, R, SLOTS_ALL // SLOTS, SLOTS)
     words = gl.convert_layout(words, gl.SliceLayout(5, LAY), assert_trivial=True)
     found = (gl.expand_dims(words, 5) >> (along(LAY, 5) * B)) & (((1 << B) - 1) * 0x00010001)
-    OUT: gl.constexpr = pair_layout(WARPS, U, R, 1, SLOTS_ALL)
+    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, 1, SLOTS_ALL)
     found = gl.reshape(found, [WARPS, U, R, 4, 1, SLOTS_ALL])
     return gl.convert_layout(found, OUT, assert_trivial=True)
 
@@ -221,11 +243,13 @@ def tail_pair(tail, lane, S: gl.constexpr, COUNT: gl.constexpr):
 
 
 @gluon.jit
-def trit_pairs(first, second, tail, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
+def trit_pairs(
+    first, second, tail, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+):
     """256 times the digits 0, 1, 2 of base-3 bytes, two a word: i32[W, U, R, 4, 1, slots]."""
-    LAY: gl.constexpr = word_layout(WARPS, U, R, 1)
+    LAY: gl.constexpr = word_layout(WARPS, N, U, R, 1)
     lane = along(LAY, 3)
-    first = gl.convert_layout(first, word_layout(WARPS, U, R, L[3] // 16), assert_trivial=True)
+    first = gl.convert_layout(first, word_layout(WARPS, N, U, R, L[3] // 16), assert_trivial=True)
     second = gl.convert_layout(second, LAY, assert_trivial=True)
     tail = gl.convert_layout(tail, LAY, assert_trivial=True)
     if L[3] == 16:
@@ -255,28 +279,38 @@ def trit_pairs(first, second, tail, L: gl.constexpr, WARPS: gl.constexpr, U: gl.
         odd = gl.join(join8(a1, a5, a9, a13, b1, b5, b9, b13), join8(a3, a7, a11, a15, b3, b7, b11, b15))
         found = gl.join(even, odd)
         SLOTS: gl.constexpr = 32
-    OUT: gl.constexpr = pair_layout(WARPS, U, R, 1, SLOTS)
+    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, 1, SLOTS)
     return gl.convert_layout(gl.reshape(found, [WARPS, U, R, 4, 1, SLOTS]), OUT, assert_trivial=True)
 
 
 @gluon.jit
-def weights_of(first, second, third, factors, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
+def weights_of(
+    first,
+    second,
+    third,
+    factors,
+    L: gl.constexpr,
+    WARPS: gl.constexpr,
+    N: gl.constexpr,
+    U: gl.constexpr,
+    R: gl.constexpr,
+):
     """fp16 pairs of a stretch's weights over the rows' units, i32[W, U, R, 4, groups, slots a group]."""
     GROUPS: gl.constexpr = L[7]
     SLOTS: gl.constexpr = 4 * L[2]
-    OUT: gl.constexpr = pair_layout(WARPS, U, R, GROUPS, SLOTS // GROUPS)
+    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, GROUPS, SLOTS // GROUPS)
     if L[0] == 4 and L[1] == 0 and L[10] != 0 and GROUPS == L[2]:
-        LAY: gl.constexpr = word_layout(WARPS, U, R, GROUPS)
+        LAY: gl.constexpr = word_layout(WARPS, N, U, R, GROUPS)
         own = gl.convert_layout(factors, LAY, assert_trivial=True)
         words = gl.convert_layout(first, LAY, assert_trivial=True)
         found = gl.reshape(nibble_weights(words, own), [WARPS, U, R, 4, GROUPS, 4])
         return gl.convert_layout(found, OUT, assert_trivial=True)
     if L[3] != 0:
-        pairs = trit_pairs(first, second, third, L, WARPS, U, R)
+        pairs = trit_pairs(first, second, third, L, WARPS, N, U, R)
     else:
-        pairs = plane_pairs(first, L[0], SLOTS, WARPS, U, R)
+        pairs = plane_pairs(first, L[0], SLOTS, WARPS, N, U, R)
         if L[1] != 0:
-            pairs = pairs | (plane_pairs(second, L[1], SLOTS, WARPS, U, R) << L[0])
+            pairs = pairs | (plane_pairs(second, L[1], SLOTS, WARPS, N, U, R) << L[0])
     pairs = gl.convert_layout(gl.reshape(pairs, [WARPS, U, R, 4, GROUPS, SLOTS // GROUPS]), OUT, assert_trivial=True)
     factors = gl.expand_dims(gl.convert_layout(factors, gl.SliceLayout(5, OUT), assert_trivial=True), 5)
     if L[10] == 0:

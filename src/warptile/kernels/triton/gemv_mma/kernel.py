@@ -47,7 +47,7 @@ class GemvMma:
     tile_type: type[Tile] = GemvMmaTile
 
     def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
-        """Row tiles of 16 and 32, parts of k that make at most 8 programs a unit, one tile of tokens where they fit."""
+        """16 or 32 rows a warp, 1 to 8 warps over rows, parts of k that make at most 8 programs a unit, one tile of tokens where they fit."""
         try:
             common.arranged(problem)
         except UnusableInput:
@@ -57,12 +57,13 @@ class GemvMma:
         units = limits.units or 1
         held = next(t for t in (1, 2, 4, 8, 16, 32, 64) if t >= problem.m)
         dependent = 1 if architecture(limits).name in rules.DEPENDENT_LAUNCH else 0
-        for tile_n, warps, steps, ahead in product(rules.ROWS, (4, 8, 16), (1, 2), (1, 2, 3)):
+        for row_warps, warps, twice, steps, ahead in product(rules.ROW_WARPS, (4, 8, 16), (1, 2), (1, 2), (1, 2)):
+            tile_n = 16 * row_warps * twice
             for split in (1, 2, 4, 8):
                 if split > 1 and ceil_div(problem.n, tile_n) * split > 8 * units:
                     break
                 for tokens in {held, min(held, 8)}:
-                    yield GemvMmaTile(tile_n, tokens, split, warps, steps, ahead, dependent)
+                    yield GemvMmaTile(tile_n, tokens, split, warps, row_warps, steps, ahead, dependent)
 
     def stock(self, problem: Problem, limits: Limits) -> Tile | None:
         return None
@@ -96,7 +97,7 @@ class GemvMma:
         memory = (weight_bytes * passes + staged + sums_bytes) / bandwidth
         fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if t.split_k > 1 else 0.0) - DEPENDENT_SECONDS * t.pdl
         return Price(
-            accumulators=t.steps * t.tile_n * rules.columns(t) // limits.subgroup,
+            accumulators=t.tile_n // t.row_warps * rules.columns(t) // limits.subgroup,
             registers=held.count,
             shared_bytes=shared,
             resident_threads=resident.threads,
@@ -116,7 +117,8 @@ class GemvMma:
             ("L", common.parameters(problem)),
             ("ROWS", t.tile_n),
             ("TOKENS", t.tile_m),
-            ("WARPS", t.warps),
+            ("WARPS", t.warps // t.row_warps),
+            ("N", t.row_warps),
             ("U", t.steps),
             ("SPLIT_K", t.split_k),
             ("STRETCHES", rules.stretches(t, problem)),
@@ -159,7 +161,7 @@ class GemvMma:
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:
         t = own(tile)
-        return t.tile_m, t.tile_n, 128 * t.steps * t.warps
+        return t.tile_m, t.tile_n, 128 * rules.stretch(t)
 
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
         """A term joins at most all terms of its part of k, in any order, then the other parts."""

@@ -10,9 +10,9 @@ from warptile.kernels.triton.matrix import architecture, is_nvidia
 
 MOST_TOKENS = 64
 LEAST_STEP = 128
-ROWS = (16, 32)
+ROW_WARPS = (1, 2, 4, 8)
 COLUMNS = 8
-MOST_AHEAD = 3
+MOST_AHEAD = 2
 MOST_STEPS = 2
 DEPENDENT_LAUNCH = ("sm_90", "sm_120")
 
@@ -22,22 +22,30 @@ def columns(tile: GemvMmaTile) -> int:
     return max(COLUMNS, tile.tile_m)
 
 
+def stretch(tile: GemvMmaTile) -> int:
+    """Steps that all warps of a program take at once."""
+    return tile.warps // tile.row_warps * tile.steps
+
+
 def stretches(tile: GemvMmaTile, problem: Problem) -> int:
     """How often each warp of a program takes its steps."""
     steps = problem.k // arranged(problem).step
-    return ceil_div(ceil_div(steps, tile.split_k), tile.warps * tile.steps)
+    return ceil_div(ceil_div(steps, tile.split_k), stretch(tile))
 
 
 def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
     """Shared bytes of a program: its part of x in fp16, or sums on their way from warp to warp if they are more."""
-    activations = stretches(tile, problem) * tile.warps * tile.steps * arranged(problem).step * tile.tile_m * 2
-    return max(activations, tile.warps * tile.tile_n * columns(tile) * 4 if tile.warps > 1 else 0)
+    count = stretches(tile, problem)
+    at_once = max(1, min(8 // min(tile.tile_m, 8), 1 << (count - 1).bit_length()))
+    held = ceil_div(count, at_once) * at_once
+    activations = held * stretch(tile) * arranged(problem).step * tile.tile_m * 2
+    return max(activations, tile.warps * tile.tile_n // tile.row_warps * columns(tile) * 4)
 
 
 def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
     """Every rule the tile breaks."""
     broken = shape_rules(problem) or device_rules(limits)
-    broken += powers_of_two(tile, ("tile_n", "tile_m", "split_k", "warps", "steps"))
+    broken += powers_of_two(tile, ("tile_n", "tile_m", "split_k", "warps", "row_warps", "steps"))
     if not is_nvidia(limits) and limits.kind != "software":
         broken.append(BrokenRule("the device has NVIDIA's matrix instructions", limits.name, True))
     if problem.x_dtype not in DTYPE_BYTES or problem.y_dtype not in DTYPE_BYTES:
@@ -46,12 +54,13 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
     if problem.m > MOST_TOKENS:
         broken.append(BrokenRule(f"m <= {MOST_TOKENS}", f"m = {problem.m}"))
-    if tile.tile_n not in ROWS:
-        broken.append(BrokenRule("tile_n is 16 or 32", f"{tile.tile_n}"))
+    if not broken and (tile.tile_n not in (16 * tile.row_warps, 32 * tile.row_warps) or tile.warps < tile.row_warps):
+        rule = "tile_n is 16 or 32 a row warp, warps at least those"
+        broken.append(BrokenRule(rule, f"{tile.tile_n}, {tile.row_warps} of {tile.warps}"))
     if tile.steps > MOST_STEPS:
         broken.append(BrokenRule("steps <= 2", f"{tile.steps}"))
     if not 1 <= tile.ahead <= MOST_AHEAD:
-        broken.append(BrokenRule("1 <= ahead <= 3", f"{tile.ahead}"))
+        broken.append(BrokenRule("1 <= ahead <= 2", f"{tile.ahead}"))
     if tile.registers and not 32 <= tile.registers <= (limits.max_registers_per_thread or tile.registers):
         broken.append(BrokenRule("registers is 0 or 32 to the most a thread has", f"{tile.registers}"))
     if tile.pdl not in (0, 1):
@@ -64,9 +73,9 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     if whole.step < LEAST_STEP:
         broken.append(BrokenRule("k is a multiple of 128", f"k = {problem.k}"))
     parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
-    if tile.warps * tile.steps % parts:
-        broken.append(BrokenRule("warps * steps is whole superblocks", f"{tile.warps} * {tile.steps}"))
-    if (tile.split_k - 1) * stretches(tile, problem) * tile.warps * tile.steps >= problem.k // whole.step:
+    if stretch(tile) % parts:
+        broken.append(BrokenRule("what warps take at once is whole superblocks", f"{stretch(tile)} steps"))
+    if (tile.split_k - 1) * stretches(tile, problem) * stretch(tile) >= problem.k // whole.step:
         broken.append(BrokenRule("every part of k has a step", f"split_k = {tile.split_k}, k = {problem.k}"))
     return broken or _fits(tile, problem, limits)
 
@@ -90,8 +99,9 @@ def registers_of(tile: GemvMmaTile, problem: Problem) -> int:
     """Registers a thread needs for words on their way, sums and one step of weights, on paper."""
     whole = arranged(problem)
     bits = sum(p.per * p.bits / p.span for p in whole.code_planes)
-    words = tile.steps * tile.tile_n * whole.step * bits / 32 / 32
-    scales = tile.steps * tile.tile_n / 8 * 2
-    sums = tile.steps * tile.tile_n * columns(tile) / 32
-    decoded = tile.tile_n * whole.step / 64 / 2
+    rows = tile.tile_n // tile.row_warps
+    words = tile.steps * rows * whole.step * bits / 32 / 32
+    scales = tile.steps * rows / 8 * 2
+    sums = rows * columns(tile) / 32
+    decoded = 16 * whole.step / 64
     return int(tile.ahead * (words + scales) + sums + decoded) + 40

@@ -14,12 +14,12 @@ from warptile.layouts.triton.pointwise import scale_words, scales_of
 @gluon.jit
 def load_scales(
     W, s0, s1, s2, base, unit, rows0, padded, left,
-    L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
+    L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
 ):  # fmt: skip
     """Three tensors of scale words of a stretch. Kind k6min, four words a superblock: the first alone, loaded whole."""
     PARTS: gl.constexpr = L[8] // (32 * L[2]) if L[8] > 32 * L[2] else 1
     if L[6] == "k6min":
-        LAYB: gl.constexpr = block_layout(WARPS, U // PARTS if U >= PARTS else 1, R)
+        LAYB: gl.constexpr = block_layout(WARPS, N, U // PARTS if U >= PARTS else 1, R)
         ahead = along(LAYB, 0) * U // PARTS + along(LAYB, 1)
         low, high = row_parts(LAYB, padded - rows0)
         P = W + s0 + (unit * padded + rows0) * 4
@@ -28,7 +28,7 @@ def load_scales(
         b = a
         c = a
     else:
-        LAY: gl.constexpr = scale_layout(WARPS, U, R, L[7])
+        LAY: gl.constexpr = scale_layout(WARPS, N, U, R, L[7])
         ahead = along(LAY, 0) * U + along(LAY, 1)
         low, high = row_parts(LAY, padded - rows0)
         a, b, c = scale_words(
@@ -38,33 +38,37 @@ def load_scales(
 
 
 @gluon.jit
-def unit_factors(units, rows0, rows, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
+def unit_factors(
+    units, rows0, rows, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+):
     """(2^24 MUL / u, 1 / u) of the rows' units u, fp32[1, 1, R, 1], where `factors_of` wants them."""
     if L[6] == "k6min":
         PARTS: gl.constexpr = L[8] // (32 * L[2])
-        LAY: gl.constexpr = block_layout(WARPS, U // PARTS if U >= PARTS else 1, R)
+        LAY: gl.constexpr = block_layout(WARPS, N, U // PARTS if U >= PARTS else 1, R)
     else:
-        LAY: gl.constexpr = scale_layout(WARPS, U, R, L[7])
+        LAY: gl.constexpr = scale_layout(WARPS, N, U, R, L[7])
     exponent = gl.load(units + gl.minimum(rows0 + along(LAY, 2), rows - 1)).to(gl.int32)
     up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
     return up, ((254 - exponent) << 23).to(gl.float32, bitcast=True)
 
 
 @gluon.jit
-def block_factors(words, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
+def block_factors(
+    words, up, down, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+):
     """`factors_of` for kind k6min: one lane a group, from the four words i32[W, blocks, R, 4].
 
     sc | mn << 16 becomes fp16 by or-ing into 1024 and 1: sc + 1024 and 1 + mn / 1024, both exact. up d and 1024 down
     dmin, kept within fp16 as sc and mn may be 0, are rounded once, and once more their products with sc and mn.
     """
     PARTS: gl.constexpr = L[8] // (32 * L[2])
-    LAY: gl.constexpr = scale_layout(WARPS, U, R, L[7])
+    LAY: gl.constexpr = scale_layout(WARPS, N, U, R, L[7])
     OWN: gl.constexpr = gl.SliceLayout(3, LAY)
     BLOCKS: gl.constexpr = U // PARTS if U >= PARTS else 1
     even, odd = gl.split(gl.reshape(words, [WARPS, BLOCKS, R, 2, 2]))
     both, second = gl.split(even)
     first, high = gl.split(odd)
-    LAYB: gl.constexpr = block_layout(WARPS, BLOCKS, R)
+    LAYB: gl.constexpr = block_layout(WARPS, N, BLOCKS, R)
     both = gl.expand_dims(gl.convert_layout(both, gl.SliceLayout(3, LAYB), assert_trivial=True), 3)
     pair = gl.inline_asm_elementwise(
         "cvt.rn.satfinite.f16x2.f32 $0, $1, $2;", "=r,r,r",
@@ -110,15 +114,17 @@ def block_factors(words, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.c
 
 
 @gluon.jit
-def factors_of(a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, U: gl.constexpr, R: gl.constexpr):
+def factors_of(
+    a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+):
     """For each group fp16 numbers in the low and high half of an i32: what a code is multiplied by and what is added,
     both over the row's unit. i32[W, U, R, 4, groups], the same for each lane of a quad."""
     GROUPS: gl.constexpr = L[7]
     PARTS: gl.constexpr = L[8] // (32 * L[2]) if L[8] > 32 * L[2] else 1
-    LAY: gl.constexpr = scale_layout(WARPS, U, R, GROUPS)
-    OUT: gl.constexpr = word_layout(WARPS, U, R, GROUPS)
+    LAY: gl.constexpr = scale_layout(WARPS, N, U, R, GROUPS)
+    OUT: gl.constexpr = word_layout(WARPS, N, U, R, GROUPS)
     if L[6] == "k6min":
-        own = block_factors(a, up, down, L, WARPS, U, R)
+        own = block_factors(a, up, down, L, WARPS, N, U, R)
     else:
         part = (along(LAY, 0) * U + along(LAY, 1)) % PARTS
         scale, minimum = scales_of(a, b, c, along(LAY, 3), part, up, down, L)
