@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warptile import formats
+    from warptile.model.load import load
     from warptile.serve import Session, matmul
     from warptile.tune import tune
     from warptile.weights import QuantTensor
 
 __version__ = "0.1.0"
-__all__ = ["QuantTensor", "Session", "formats", "matmul", "tune"]
+__all__ = ["QuantTensor", "Session", "formats", "load", "matmul", "tune"]
 
-_HOMES = {"QuantTensor": "weights", "Session": "serve", "matmul": "serve"}
+_HOMES = {"QuantTensor": "weights", "Session": "serve", "load": "model.load", "matmul": "serve"}
 
 
 def __getattr__(name: str) -> Any:

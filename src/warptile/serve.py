@@ -8,6 +8,8 @@ import sys
 import threading
 import weakref
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,11 +34,23 @@ from warptile.places import Places
 from warptile.routing import Notices, Route, UntunedWarning, route, tables_of
 from warptile.runtimes import open_device
 from warptile.search import rank_all
+from warptile.together import Product, Timed, Together
 from warptile.weights import QuantTensor
 
 FIRST_DEVICE = "vulkan:0"
 
-__all__ = ["FIRST_DEVICE", "Route", "Session", "UntunedWarning", "default_session", "matmul"]
+INVARIANT_TOKENS = 64
+
+__all__ = ["FIRST_DEVICE", "Placed", "Route", "Session", "UntunedWarning", "default_session", "matmul"]
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A weight w[n, k] that a session keeps on its device while this object lives; see `Session.place`."""
+
+    format: str
+    n: int
+    k: int
 
 
 class Session:
@@ -51,6 +65,8 @@ class Session:
         kept = (places or Places.default()).ready()
         self.runtime: Runtime = open_device(device, kept)
         self.tables = tables_of(kept.state, self.runtime.identity())
+        self._together = Together(self.runtime)
+        self._chosen: dict[tuple[Problem, bool], tuple[Route, Binary]] = {}
         self._weights: dict[int, DeviceWeights] = {}
         self._routes: dict[Problem, Route] = {}
         self._notices = Notices()
@@ -107,6 +123,67 @@ class Session:
                     part = rows[start : start + step]
                     y[start : start + step] = self._run(chosen, problem.at(len(part)), part, weights)
         return y.reshape(*x.shape[:-1], n)
+
+    def place(self, w: QuantTensor) -> Placed:
+        """Pack a weight and put it on the device now; the host's blocks are not needed afterwards.
+
+        Raises UnusableInput for a closed session and a weight too wide for a buffer, and what the runtime raises.
+        """
+        placed = Placed(w.format.name, *w.shape)
+        with self._lock:
+            self._refuse_closed()
+            self._collect()
+            self._weights[id(placed)] = upload(self.runtime, self._packed(w))
+            weakref.finalize(placed, _forget, weakref.ref(self), id(placed))
+        return placed
+
+    def matmuls(
+        self,
+        x: NDArray[np.float32],
+        weights: Sequence[Placed],
+        batch_invariant: bool = False,
+        timings: list[Timed] | None = None,
+    ) -> list[NDArray[np.float32]]:
+        """y_i[m, n_i] = x w_i^T in fp32, all in one submission; activations are quantized once where kernels share it.
+
+        x: float32[m, K]. batch_invariant: the tile that serves `INVARIANT_TOKENS` tokens serves any number, so that a
+        row's result does not depend on the rows beside it. timings: device seconds of every launch are appended to it.
+        Raises UnusableInput for another K, dtype or a closed session, and what the runtime raises.
+        """
+        k = weights[0].k
+        if x.dtype != np.float32 or x.ndim != 2 or any(w.k != x.shape[1] for w in weights):
+            raise UnusableInput(f"matmuls: x is {x.dtype}{list(x.shape)}, but the weights take float32[m, {k}]")
+        out = [np.empty((len(x), w.n), np.float32) for w in weights] if len(x) == 0 else []
+        with self._lock:
+            self._refuse_closed()
+            self._collect()
+            widest = max(k, *(w.n for w in weights))
+            step = max(1, self.runtime.limits().max_buffer_bytes // (4 * widest))
+            parts = []
+            for start in range(0, len(x), step):
+                rows = np.ascontiguousarray(x[start : start + step])
+                products = [self._product(w, len(rows), batch_invariant) for w in weights]
+                if timings is None:
+                    parts.append(self._together.run(rows, products))
+                else:
+                    found, timed = self._together.time(rows, products)
+                    parts.append(found)
+                    timings += timed
+        if len(parts) == 1:
+            return parts[0]
+        return out or [np.concatenate([part[i] for part in parts]) for i in range(len(weights))]
+
+    def _product(self, w: Placed, m: int, batch_invariant: bool) -> Product:
+        problem = Problem(w.format, w.n, w.k, m)
+        found = self._chosen.get((problem, batch_invariant))
+        if found is None:
+            served = self._routed(problem.at(INVARIANT_TOKENS) if batch_invariant else problem)
+            if broken := served.kernel.broken_rules(served.tile, problem, self.runtime.limits()):
+                raise UnusableInput(f"{served.tile.text()} cannot serve {problem.text()}: {broken[0].text()}")
+            found = (served, self._compiled(served.kernel, served.tile, problem))
+            self._chosen[problem, batch_invariant] = found
+        served, binary = found
+        return Product(served.kernel, served.tile, binary, problem, self._weights[id(w)])
 
     def route(self, problem: Problem) -> Route:
         """What the table serves for a problem; the best-priced valid tile, "untuned", where it has nothing usable.

@@ -108,12 +108,21 @@ def matmul_served(
         raise UnusableInput(f"x is a tensor on {x.device}: move it to a CUDA or ROCm device, or pass a numpy array")
     if device is not None and not _names(device, x.device):
         raise UnusableInput(f"x is on {x.device}, device {device!r} was asked for")
-    engine = engine_of(x.device)
+    serve_from_tables(x.device, places)
+    return matmul_torch(x, w, kernel=kernel, tile=tile)
+
+
+def serve_from_tables(device: torch.device, places: Places | None = None) -> None:
+    """Let a device's tables say which tile serves a matmul, with an UntunedWarning once where they hold nothing valid.
+
+    They are read once a process and device, from `places` as they are then. Raises UnusableInput as `engine_of`, and
+    where a table cannot be used.
+    """
+    engine = engine_of(device)
     if not any(isinstance(router, TableRouter) for router in engine.routers):
         kept = (places or Places.default()).ready()
         tables = tables_of(kept.state, engine.backend.identity())
         engine.routers.append(TableRouter(tables, engine.limits, engine.key))
-    return matmul_torch(x, w, kernel=kernel, tile=tile)
 
 
 def _names(text: str, device: torch.device) -> bool:

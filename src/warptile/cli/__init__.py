@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, devices, inspect, journal, prove, study, table, tune
+from warptile.cli import bench, check, confirm, devices, inspect, journal, prove, study, table, trace, tune
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -29,6 +29,8 @@ app.command("check")(check.check)
 app.command("prove")(prove.prove)
 app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)
+app.command("confirm")(confirm.confirm)
+app.command("trace")(trace.trace)
 app.add_typer(bench.app, name="bench")
 app.add_typer(table.app, name="table")
 app.add_typer(journal.app, name="journal")

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from warptile import kernels, workloads
 from warptile.bench import OpsReport, bench_ops
+from warptile.cli import bench_model as whole
 from warptile.cli import options, show
 from warptile.cli.tune_view import grid
 from warptile.journal import Journal
@@ -19,6 +20,7 @@ from warptile.tuning.budget import Budget
 from warptile.tuning.worker_stand import WorkerStand
 
 app = typer.Typer(help="Measure.", no_args_is_help=False)
+app.command("model")(whole.model)
 
 
 @app.callback()

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from warptile.cli import live, options, show, tune_view
+from warptile.cli.confirm import print_confirmation, run_confirm
+from warptile.contracts import UnusableInput
 from warptile.tune import tune as run_tune
 from warptile.tuning.result import Hint, Interrupted
 
@@ -23,6 +25,9 @@ def tune(
         bool, typer.Option("--explore", help="Search on even where the table holds a winner for every matmul.")
     ] = False,
     dtype: options.Dtype = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Then hold the tuned model against the file decoded to float32.")
+    ] = False,
     seed: options.Seed = 0,
     json: options.Json = False,
     state: options.State = None,
@@ -32,6 +37,8 @@ def tune(
     """Find, prove, race and keep the fastest tile for every matmul of a model."""
     ms, time = options.token_counts(m), options.seconds(budget)
     kept = options.places(state, cache, locks)
+    if confirm and not Path(source).is_file():
+        raise UnusableInput(f"--confirm needs a model's file; {source} is none")
     try:
         with live.Display(show.err(), source, device, time) as display:
             result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype)
@@ -40,10 +47,16 @@ def tune(
         raise typer.Exit(130) from None
     chosen = options.given(device=device, state=state, cache=cache, dtype=dtype)
     hints = [(_command(hint, m, chosen), hint.why) for hint in result.hints]
-    if json:
-        show.print_json({**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]})
-    else:
+    document = {**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]}
+    if not json:
         tune_view.print_result(show.out(), result, hints)
+    found = run_confirm(Path(source), device, kept) if confirm else None
+    if json:
+        show.print_json(document if found is None else {**document, "confirmation": found})
+    elif found is not None:
+        print_confirmation(found)
+    if found is not None and not found.right:
+        raise typer.Exit(1)
 
 
 def _command(hint: Hint, m: str, chosen: dict[str, tuple[str, ...]]) -> str:

@@ -142,6 +142,12 @@ class Engine:
         run = Run(prepared.launchers, executed, x.device, self._scratch)
         prepared.enqueue(run, (x, words, y), scalars, prepared.grid)
 
+    def decode(self, prepared: Prepared, words: torch.Tensor, dense: torch.Tensor) -> None:
+        """Enqueue on the current stream: dense[n, k] from quad words; prepared: a tile of `triton.dequantize`."""
+        _, rows, k, _, _, _, *planes, _ = prepared.scalars
+        executed = self._scratch.nothing(dense.device)[8:9].view(torch.uint32)
+        prepared.launchers[0](prepared.grid, words, dense, executed, rows, k, *planes)
+
     def _prepare(self, problem: Problem, kernel: Kernel, tile: Tile) -> Prepared:
         source = kernel.source(tile, problem, self.limits)
         program = self._programs.get(source.text)

@@ -119,6 +119,8 @@ class Queue:
     def forget(self, buffers: Iterable[VulkanBuffer]) -> None:
         """Drop descriptor sets that name buffers about to be freed."""
         gone = {_place(buffer) for buffer in buffers}
+        if not gone:
+            return
         for key in [key for key in self._sets if not gone.isdisjoint(key[1:])]:
             self._free_set(key)
 

@@ -1,0 +1,153 @@
+"""Prefill and greedy decode of one sequence, with CUDA graphs on a card."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import DynamicCache, StaticCache
+
+from warptile.contracts import UnusableInput
+
+CHUNK = 512
+"""Tokens of a prefill that one captured graph takes."""
+
+_WARM_UPS = 2
+
+
+@dataclass
+class _Graph:
+    """A captured step over tokens i64[1, n] that it reads from `tokens` and leaves `logits` f32[1, vocabulary] of."""
+
+    graph: torch.cuda.CUDAGraph
+    tokens: torch.Tensor
+    logits: torch.Tensor
+
+
+class Runner:
+    """A model with room for `length` tokens.
+
+    graphs: whether steps are captured; None: on a card, unless layers keep a sliding window, whose cache decides on the
+    host. A captured prefill takes chunks of `chunk` tokens, the rest runs as it is. replay: set it to False to run the
+    same steps kernel by kernel, for a profiler. Raises UnusableInput where the
+    model's context is shorter than `length`, or graphs are asked for where there are none.
+    """
+
+    def __init__(self, model: Any, length: int, graphs: bool | None = None, chunk: int = CHUNK) -> None:
+        most = int(model.config.max_position_embeddings)
+        if length > most:
+            raise UnusableInput(f"{length} tokens are asked for; the model's context holds {most}")
+        self.model, self.length, self.position = model, length, 0
+        self.device: torch.device = model.device
+        sliding = "sliding_attention" in (getattr(model.config, "layer_types", None) or ())
+        able = self.device.type == "cuda" and not sliding
+        if graphs and not able:
+            raise UnusableInput("CUDA graphs need a card and a model without sliding windows")
+        self.graphs = able if graphs is None else graphs
+        self.replay = True
+        self._chunk = chunk
+        self._captured: dict[int, _Graph] = {}
+        self._cache: Any = None
+        self._marked: tuple[int, Any] = (0, None)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every token, and the mark."""
+        self.position, self._marked = 0, (0, None)
+        if not self.graphs or self._cache is None:
+            self._cache = self._new_cache()
+        else:
+            self._place(0)
+
+    def mark(self) -> None:
+        """Remember the tokens that are there, for `restore`."""
+        self._marked = (self.position, None if self.graphs else copy.deepcopy(self._cache))
+
+    def restore(self) -> None:
+        """Forget what came after `mark`; after none, everything."""
+        self.position, kept = self._marked
+        if self.graphs:
+            self._place(self.position)
+        else:
+            self._cache = self._new_cache() if kept is None else copy.deepcopy(kept)
+
+    def prefill(self, tokens: Sequence[int] | torch.Tensor) -> torch.Tensor:
+        """Logits f32[vocabulary] after the last of `tokens`, which follow those that are there."""
+        ids = torch.as_tensor(tokens, dtype=torch.long, device=self.device).reshape(1, -1)
+        logits = torch.empty(0)
+        done = 0
+        while done < ids.shape[1]:
+            left = ids.shape[1] - done
+            step = self._chunk if self.graphs and left >= self._chunk else left
+            logits = self._advance(ids[:, done : done + step], self.graphs and step == self._chunk)
+            done += step
+        return logits[0].float()
+
+    def decode(self, token: int | torch.Tensor, count: int) -> torch.Tensor:
+        """The `count` tokens i64[count] that greedily follow `token`, which itself is not in the cache yet.
+
+        On a card nothing waits for the device.
+        """
+        current = torch.as_tensor(token, dtype=torch.long, device=self.device).reshape(1, 1)
+        found = torch.empty(count, dtype=torch.long, device=self.device)
+        for i in range(count):
+            logits = self._advance(current, self.graphs)
+            current = logits.argmax(dim=-1, keepdim=True)
+            found[i] = current[0, 0]
+        return found
+
+    def step(self, token: int | torch.Tensor) -> torch.Tensor:
+        """Logits f32[vocabulary] after one more token."""
+        current = torch.as_tensor(token, dtype=torch.long, device=self.device).reshape(1, 1)
+        return self._advance(current, self.graphs)[0].float()
+
+    def _advance(self, ids: torch.Tensor, captured: bool) -> torch.Tensor:
+        count = ids.shape[1]
+        if self.position + count > self.length:
+            raise UnusableInput(f"there is room for {self.length} tokens, {self.position + count} are asked for")
+        if captured and self.replay:
+            graph = self._captured.get(count) or self._capture(count)
+            graph.tokens.copy_(ids)
+            graph.graph.replay()
+            logits = graph.logits
+        else:
+            logits = self._forward(ids)
+        self.position += count
+        return logits
+
+    def _forward(self, ids: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            found = self.model(input_ids=ids, cache=self._cache, use_cache=True, logits_to_keep=1)
+        logits: torch.Tensor = found.logits[:, -1]
+        return logits
+
+    def _capture(self, count: int) -> _Graph:
+        start = self.position
+        tokens = torch.zeros((1, count), dtype=torch.long, device=self.device)
+        side = torch.cuda.Stream(self.device)
+        side.wait_stream(torch.cuda.current_stream(self.device))
+        # Kernels are compiled and the cache laid out before anything is captured.
+        with torch.cuda.stream(side):
+            for _ in range(_WARM_UPS):
+                self._place(start)
+                self._forward(tokens)
+        torch.cuda.current_stream(self.device).wait_stream(side)
+        self._place(start)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            logits = self._forward(tokens)
+        self._place(start)
+        self._captured[count] = _Graph(graph, tokens, logits)
+        return self._captured[count]
+
+    def _place(self, position: int) -> None:
+        for layer in self._cache.layers:
+            layer.cumulative_length.fill_(position)
+
+    def _new_cache(self) -> Any:
+        if self.graphs:
+            return StaticCache(config=self.model.config, max_cache_len=self.length)
+        return DynamicCache(config=self.model.config)

@@ -1,0 +1,80 @@
+"""A wrong model must not be confirmed, and a right one must."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warptile.contracts import UnusableInput
+from warptile.places import Places
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+from support.tiny_models import write_tiny  # noqa: E402
+
+from warptile.confirm.confirming import Amount, Confirmation, confirm_models, read_text  # noqa: E402
+from warptile.confirm.measures import agreement, compare  # noqa: E402
+from warptile.model import load  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::warptile.routing.UntunedWarning")
+AMOUNT = Amount(window=48, windows=2, tokens=12)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("confirm") / "model.gguf", "qwen3", tied=True)
+
+
+def confirmed(path: Path, tuned: Any, tokenizer: Any) -> Confirmation:
+    reference, _ = load(path, "cpu", dense=True)
+    return confirm_models(reference, tuned, tokenizer, read_text(None), AMOUNT, ("model", "device"))
+
+
+def test_a_right_model_is_confirmed(path: Path, software_device: str, places: Places) -> None:
+    found = confirmed(path, *load(path, software_device, places=places))
+    assert found.right
+    assert found.agreement is not None
+    assert found.agreement.tokens == 2 * 47
+    assert found.agreement.kl_mean < 1e-8
+    assert found.greedy == 12
+    assert not found.partings
+
+
+def test_one_matmul_with_anothers_weights_is_not_confirmed(path: Path, software_device: str, places: Places) -> None:
+    tuned, tokenizer = load(path, software_device, places=places)
+    first, second = (layer.mlp.down_proj for layer in tuned.model.layers)
+    first.join(second.group, 0)
+    found = confirmed(path, tuned, tokenizer)
+    assert not found.right
+    assert any("divergence" in reason for reason in found.failed)
+
+
+def test_nan_is_a_failed_verdict_that_names_the_first_layer(path: Path, software_device: str, places: Places) -> None:
+    tuned, tokenizer = load(path, software_device, places=places)
+    up = tuned.model.layers[1].mlp.up_proj
+    up.register_forward_hook(lambda _module, _inputs, result: result * math.nan)
+    found = confirmed(path, tuned, tokenizer)
+    assert not found.right
+    assert found.failed == ("the tuned arm's logits are not finite; first in model.layers.1.mlp.up_proj",)
+
+
+def test_a_text_shorter_than_a_window_is_refused(path: Path, tmp_path: Path) -> None:
+    model, tokenizer = load(path, "cpu", dense=True)
+    words = tmp_path / "short.txt"
+    words.write_text("too short")
+    with pytest.raises(UnusableInput, match=r"short\.txt: 9 tokens, shorter than a window of 48"):
+        confirm_models(model, model, tokenizer, read_text(words), AMOUNT, ("", ""))
+
+
+def test_measures_are_those_of_their_definition() -> None:
+    """Two positions by hand: p = (3/4, 1/4) against q = (1/2, 1/2), and p = q."""
+    reference = torch.log(torch.tensor([[0.75, 0.25], [0.5, 0.5]]))
+    tuned = torch.log(torch.tensor([[0.5, 0.5], [0.5, 0.5]]))
+    found = agreement([compare(reference, tuned, torch.tensor([0, 1]))])
+    assert math.isclose(found.perplexity_reference, (0.75 * 0.5) ** -0.5, rel_tol=1e-6)
+    assert math.isclose(found.perplexity, 2.0, rel_tol=1e-6)
+    assert math.isclose(found.difference, math.log(1.5) / 2, rel_tol=1e-6)
+    assert math.isclose(found.kl_mean, (0.75 * math.log(1.5) + 0.25 * math.log(0.5)) / 2, rel_tol=1e-6)
