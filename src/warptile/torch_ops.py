@@ -51,7 +51,11 @@ class TorchWeight:
             )
         source = to_tensor(w.blocks).to(at)
         with _current(at):
-            return cls(repack(w.format, source, n, k), w.format.name, n, k)
+            words = repack(w.format, source, n, k)
+            # A launch that starts early waits for the launch before it only, and reads weights before it does: this one
+            # lies between.
+            torch.zeros(1, dtype=torch.int32, device=at)
+            return cls(words, w.format.name, n, k)
 
 
 def matmul_torch(

@@ -12,14 +12,31 @@ LANGUAGE = "triton"
 
 
 @dataclass(frozen=True)
+class Box:
+    """A tensor argument that the device copies in boxes. type: its elements' ("fp16", "i32"); shape: the box's;
+    swizzle: bytes of the pattern that it lies in shared memory by, 0 for none."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    swizzle: int
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element."""
+        return int(self.type.lstrip("abfiptu"))
+
+
+@dataclass(frozen=True)
 class Build:
     """One device function to compile.
 
     function: "MODULE:NAME" of a `triton.jit` function with a constant BUILD_ID. pointers: its pointer arguments and
     their types ("*fp16"); every other argument that is not among the constants is i32. aligned: arguments that are
-    multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages. dependent: launched so
-    that it may start before the launch ahead of it ends (programmatic dependent launch). registers: the most a thread
-    may have, 0 for the compiler's choice.
+    multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages. language: "triton", or
+    "gluon" for its lower-level language. boxes: arguments that are tensor descriptors. early: the launch may start
+    before the one before it has ended (CUDA's programmatic dependent launch). registers: the most a thread may have, 0
+    for the compiler's choice.
     """
 
     function: str
@@ -28,7 +45,9 @@ class Build:
     aligned: tuple[str, ...] = ()
     warps: int = 4
     stages: int = 2
-    dependent: bool = False
+    language: str = "triton"
+    boxes: tuple[Box, ...] = ()
+    early: bool = False
     registers: int = 0
 
 
@@ -60,8 +79,10 @@ class Program:
                 tuple(b["aligned"]),
                 b["warps"],
                 b["stages"],
-                b.get("dependent", False),
-                b.get("registers", 0),
+                b["language"],
+                tuple(Box(x["name"], x["type"], tuple(x["shape"]), x["swizzle"]) for x in b["boxes"]),
+                b["early"],
+                b["registers"],
             )
             for b in data["builds"]
         )

@@ -1,7 +1,7 @@
 """What compiled machine code says: registers, spills, and which memory of a thread's own its loops touch.
 
-A loop is what lies between a backward branch and its target. The K loops are those with a matrix instruction, or all of
-them where no loop has one. A spill inside one costs every step; one outside costs once.
+A loop is what lies between a backward branch and its target. The K loops are the innermost with a matrix instruction,
+or all loops where none has one. A spill inside one costs every step; one outside costs once.
 """
 
 from __future__ import annotations
@@ -61,8 +61,13 @@ def k_loops(code: Sequence[Instruction]) -> list[tuple[int, int]]:
     """(first, last) addresses of the K loops; a branch to itself (the code's end) is none."""
     loops = [(i.target, i.at) for i in code if i.target is not None and i.target < i.at]
     matrix = [i.at for i in code if _MATRIX.search(i.text)]
-    with_matrix = [loop for loop in loops if any(loop[0] <= at <= loop[1] for at in matrix)]
-    return with_matrix or loops
+    with_matrix = {loop for loop in loops if any(loop[0] <= at <= loop[1] for at in matrix)}
+    innermost = [
+        (first, last)
+        for first, last in with_matrix
+        if not any((a, b) != (first, last) and first <= a and b <= last for a, b in with_matrix)
+    ]
+    return sorted(innermost) or loops
 
 
 def amd_instructions(text: str) -> list[Instruction]:

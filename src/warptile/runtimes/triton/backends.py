@@ -36,6 +36,7 @@ from warptile.runtimes.triton.running import Launcher
 _SLEEP_SECONDS_A_LAUNCH = 60e-6
 _MOST_TIMED = 400
 _ASSUMED_CLOCK_HZ = 2.0e9
+_MOST_KEPT = 4096
 
 
 class Backend(Protocol):
@@ -195,6 +196,18 @@ def compiled_key(program: Program, target: Any, hip: bool) -> str:
     return program_key(program.builds, program.enqueue, target, {"compiler": _compiler(hip)})
 
 
+class _Address:
+    """Where a tensor lies and its type, without keeping it alive."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._at = tensor.data_ptr()
+        self.dtype = tensor.dtype
+
+    def data_ptr(self) -> Any:
+        """The address."""
+        return self._at
+
+
 class CardLauncher:
     """A compiled build as a function of (grid, arguments)."""
 
@@ -203,6 +216,32 @@ class CardLauncher:
         self._count = len(compiled.names)
         self._positions = compiled.positions
         self._index = index
+        self._boxes = {box.name: box for box in compiled.build.boxes}
+        self._planes: dict[tuple[str, int, int, int], Any] = {}
+
+    def box(self, name: str, tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """See `running.Run.box`."""
+        from triton.experimental.gluon.language import NVMMASharedLayout
+        from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+        box = self._boxes[name]
+        layout = NVMMASharedLayout(swizzle_byte_width=box.swizzle, element_bitwidth=box.bits, rank=len(box.shape))
+        return TensorDescriptor(tensor, list(shape), list(strides), list(box.shape), layout)
+
+    def plane_box(self, name: str, words: Any, start: int, end: int) -> Any:
+        """See `running.Run.plane_box`. Weights' descriptors are kept: the same memory is asked for again and again."""
+        key = (name, words.data_ptr(), start, end)
+        found = self._planes.get(key)
+        if found is None:
+            torch = require_torch()
+            box = self._boxes[name]
+            plane = words[start:end].view({8: torch.uint8, 16: torch.uint16, 32: torch.int32}[box.bits])
+            across = box.shape[-1]
+            shape = (plane.numel(),) if len(box.shape) == 1 else (plane.numel() // across, across)
+            if len(self._planes) >= _MOST_KEPT:
+                self._planes.clear()
+            found = self._planes[key] = self.box(name, _Address(plane), shape, (across, 1)[-len(shape) :])
+        return found
 
     def ready(self) -> Any:
         """Triton's kernel, loaded onto the device. Raises DoesNotFit where it needs more than the device has."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from warptile.contracts import CandidateRejected, CompileFailed, DoesNotFit, UnusableInput
-from warptile.kernels.triton.program import Build
+from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.require import require_triton
 
@@ -53,26 +53,33 @@ def gpu_target(backend: str, architecture: str) -> Any:
 
 
 def _source(build: Build, identity: int) -> Any:
-    from triton.compiler import ASTSource
+    if build.language == "gluon":
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
+    else:
+        from triton.compiler import ASTSource
 
     function = imported(build.function)
     pointers, constants = dict(build.pointers), dict(build.constants) | {_ID_CONSTANT: identity}
+    boxes = {box.name: _box_type(box) for box in build.boxes}
     signature, attributes = {}, {}
     for index, name in enumerate(function.arg_names):
-        signature[name] = "constexpr" if name in constants else pointers.get(name, "i32")
+        signature[name] = "constexpr" if name in constants else boxes.get(name) or pointers.get(name, "i32")
         if name in build.aligned and name not in constants:
             attributes[(index,)] = [["tt.divisibility", 16]]
-    missing = (set(constants) | set(pointers)) - set(function.arg_names)
+    missing = (set(constants) | set(pointers) | set(boxes)) - set(function.arg_names)
     if missing:
         raise UnusableInput(f"{build.function} has no argument {', '.join(sorted(missing))}")
-    if function.is_gluon():
-        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
     return ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
 
 
-def _options(build: Build) -> dict[str, Any]:
-    options: dict[str, Any] = {"num_warps": build.warps, "num_stages": build.stages}
-    if build.dependent:
+def _box_type(box: Box) -> str:
+    layout = f"swizzle_byte_width={box.swizzle}, element_bitwidth={box.bits}, rank={len(box.shape)}"
+    return f"tensordesc<{box.type}{list(box.shape)},NVMMASharedLayout({layout})>"
+
+
+def _options(build: Build) -> dict[str, int]:
+    options = {"num_warps": build.warps, "num_stages": build.stages}
+    if build.early:
         options["launch_pdl"] = True
     if build.registers:
         options["maxnreg"] = build.registers
@@ -100,7 +107,7 @@ def lowered(build: Build, target: Any) -> str:
 
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
     """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, target, the launching function and `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages, b.dependent, b.registers] for b in builds]
+    parts = [[lowered(b, target), b.warps, b.stages] for b in builds]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

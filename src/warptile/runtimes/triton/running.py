@@ -9,35 +9,31 @@ from typing import Any
 import torch
 
 Launcher = Callable[..., None]
-
-
-RESERVE = 1 << 18
-"""Counters kept for launches in graphs, a device."""
+_SLAB = 1 << 20
+# Counters of two launches share no line of the cache.
+_APART = 32
 
 
 class Scratch:
     """Zeroed counters for kernels that leave them zero again, kept for each device and stream.
 
-    Work on one stream is in order, so its launches share counters. While a stream is captured into a graph, each launch
-    gets counters of its own: from a reserve that was zeroed before the capture, else zeroed in the graph, at each
-    replay, at the price of a launch. What a graph took is not given back.
+    Work on one stream is in order, so its launches share counters. A launch captured into a graph gets counters of its
+    own, since the graph may run on any stream: from a slab that was zeroed before any capture, so that the graph need
+    not zero them, or zeroed in the graph where the slab is used up.
     """
 
     def __init__(self) -> None:
         self._counters: dict[tuple[str, int], torch.Tensor] = {}
-        self._reserves: dict[str, tuple[torch.Tensor, int]] = {}
         self._nothing: dict[str, torch.Tensor] = {}
+        self._slabs: dict[str, tuple[torch.Tensor, int]] = {}
 
     def counters(self, count: int, device: torch.device) -> torch.Tensor:
         """i32[>= count], zero."""
         stream = 0
         if device.type == "cuda":
             if torch.cuda.is_current_stream_capturing():
-                return self._reserved(count, device)
-            if str(device) not in self._reserves:
-                reserve = torch.zeros(RESERVE, dtype=torch.int32, device=device)
-                torch.cuda.current_stream(device).synchronize()
-                self._reserves[str(device)] = (reserve, 0)
+                return self._for_graph(count, device)
+            self._ready(device)
             stream = torch.cuda.current_stream(device).cuda_stream
         key = (str(device), stream)
         held = self._counters.get(key)
@@ -45,12 +41,20 @@ class Scratch:
             held = self._counters[key] = torch.zeros(max(count, 4096), dtype=torch.int32, device=device)
         return held
 
-    def _reserved(self, count: int, device: torch.device) -> torch.Tensor:
-        reserve, taken = self._reserves.get(str(device), (None, 0))
-        if reserve is None or taken + count > RESERVE:
+    def _ready(self, device: torch.device) -> None:
+        """A slab with room, zeroed before anything can be captured that uses it."""
+        slab, used = self._slabs.get(str(device), (None, 0))
+        if slab is None or used * 2 > slab.numel():
+            fresh = torch.zeros(_SLAB, dtype=torch.int32, device=device)
+            torch.cuda.current_stream(device).synchronize()
+            self._slabs[str(device)] = fresh, 0
+
+    def _for_graph(self, count: int, device: torch.device) -> torch.Tensor:
+        slab, used = self._slabs.get(str(device), (None, 0))
+        if slab is None or used + count > slab.numel():
             return torch.zeros(count, dtype=torch.int32, device=device)
-        self._reserves[str(device)] = (reserve, taken + count)
-        return reserve[taken : taken + count]
+        self._slabs[str(device)] = slab, used + -(-count // _APART) * _APART
+        return slab[used : used + count]
 
     def nothing(self, device: torch.device) -> torch.Tensor:
         """A few bytes for a pointer argument that is never used, or an id nobody reads."""
@@ -73,6 +77,17 @@ class Run:
     def launch(self, index: int, grid: tuple[int, int, int], *arguments: Any) -> None:
         """Enqueue build `index` on the current stream; arguments in the device function's order, constants left out."""
         self.builds[index](grid, *arguments)
+
+    def box(self, index: int, name: str, tensor: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """The argument for box `name` of build `index`: `tensor`'s memory as shape and strides say, in elements of the
+        box's type. The innermost stride is 1; elements outside are read as zero."""
+        launcher: Any = self.builds[index]
+        return launcher.box(name, tensor, shape, strides)
+
+    def plane_box(self, index: int, name: str, words: torch.Tensor, start: int, end: int) -> Any:
+        """The same for 32-bit words [start, end) of a packed weight, in rows of the box's width."""
+        launcher: Any = self.builds[index]
+        return launcher.plane_box(name, words, start, end)
 
     def floats(self, count: int) -> torch.Tensor:
         """fp32[count], undefined, alive until the work enqueued here has used it."""

@@ -205,6 +205,7 @@ class TritonRuntime:
         if any(g > most for g, most in zip(launch.grid, self._limits.max_grid, strict=True)):
             raise DoesNotFit("grid <= the device's most programs", f"{launch.grid} > {self._limits.max_grid}")
         types = dict(pointer for build in reversed(binary.program.builds) for pointer in build.pointers)
+        types |= {box.name: f"*{box.type}" for build in binary.program.builds for box in build.boxes}
         x, w, y = (_own(buffer).tensor() for buffer in launch.buffers)
         tensors = (
             x.view(_DTYPES[types.get("X", types.get("Out", "*fp32"))]),

@@ -139,7 +139,8 @@ class GemvMma:
             aligned=(*common.ALIGNED, "Part"),
             warps=t.warps,
             stages=1,
-            dependent=bool(t.pdl),
+            language="triton" if limits.kind == "software" else "gluon",
+            early=bool(t.pdl),
             registers=t.registers,
         )
         program = Program(ENQUEUE, (build,))

@@ -22,7 +22,7 @@ READ = Build(
     warps=8,
 )
 READ_DEPENDENT = dataclasses.replace(
-    READ, function="warptile.runtimes.triton.ceilings.device:read_dependent", dependent=True
+    READ, function="warptile.runtimes.triton.ceilings.device:read_dependent", early=True
 )
 EMPTY = Build("warptile.runtimes.triton.ceilings.device:empty", (("Out", "*i32"),), ())
 READ_BYTES = 512 << 20

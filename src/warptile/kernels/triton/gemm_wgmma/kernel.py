@@ -1,0 +1,141 @@
+"""`triton.gemm_wgmma`: weights decoded in registers into Hopper's warp-group matrix instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warptile.contracts import (
+    Arithmetic,
+    Binary,
+    BrokenRule,
+    Buffer,
+    DeviceWeights,
+    Launch,
+    Limits,
+    Price,
+    Problem,
+    Source,
+    Tile,
+)
+from warptile.kernels.triton import common
+from warptile.kernels.triton.gemm_wgmma import price as pricing
+from warptile.kernels.triton.gemm_wgmma import rules
+from warptile.kernels.triton.gemm_wgmma import space as tiles
+from warptile.kernels.triton.gemm_wgmma.planes import box, lane_planes
+from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
+from warptile.kernels.triton.program import Box, Build, Program
+
+DEVICE = "warptile.kernels.triton.gemm_wgmma.device:gemm_wgmma"
+ENQUEUE = "warptile.kernels.triton.gemm_wgmma.enqueue:enqueue"
+MOST_PLANES = 5
+REGISTERS = {1: (240, 24), 2: (240, 24), 4: (112, 24)}
+"""Registers of a lane of the consuming and of the copying warps, by consuming warp groups; the first group has what is
+left of the unit's 65536."""
+
+
+class GemmWgmma:
+    """y[m, n] = sum_k x[m, k] * w[n, k]; fp32 sums over k in order, parts of k added in their own order."""
+
+    name = "triton.gemm_wgmma"
+    runtime = "triton"
+    tile_type: type[Tile] = WgmmaTile
+
+    def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
+        return iter(tiles.space(problem, limits))
+
+    def stock(self, problem: Problem, limits: Limits) -> Tile | None:
+        return tiles.stock(problem, limits)
+
+    def broken_rules(self, tile: Tile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+        return rules.broken_rules(own(tile), problem, limits)
+
+    def price(self, tile: Tile, problem: Problem, limits: Limits) -> Price:
+        return pricing.price(own(tile), problem, limits)
+
+    def source(self, tile: Tile, problem: Problem, limits: Limits) -> Source:
+        """Depends on k through the arrangement alone."""
+        t = own(tile)
+        planes = lane_planes(common.arranged(problem))
+        boxes = [Box("X", problem.x_dtype, (t.tile_m, rules.PART), 128)]
+        boxes += [Box(f"D{i}", *box(plane, t.tile_n)) for i, plane in enumerate(planes)]
+        consumer, producer = REGISTERS[t.consumers]
+        build = Build(
+            function=DEVICE,
+            pointers=(
+                ("W", "*i32"),
+                ("Y", common.pointer(problem.y_dtype)),
+                ("Part", "*fp32"),
+                ("Count", "*i32"),
+                ("Executed", "*u32"),
+            ),
+            constants=(
+                *((f"D{i}", None) for i in range(len(planes), MOST_PLANES)),
+                ("L", common.parameters(problem)),
+                ("PLANES", planes),
+                ("CONSUMERS", t.consumers),
+                ("TILE_N", t.tile_n),
+                ("TILE_M", t.tile_m),
+                ("STEP", t.tile_k),
+                ("STAGES", t.stages),
+                ("WHOLE", t.split_k == 1),
+                ("GROUP_M", t.group_m),
+                ("SUMS", t.sums),
+                ("BF16", problem.x_dtype == "bf16"),
+                ("EARLY", bool(t.early)),
+                ("PAIRS", bool(t.pairs)),
+                ("CONSUMER_REGISTERS", consumer),
+                ("PRODUCER_REGISTERS", producer),
+            ),
+            aligned=("W", "Part", "k"),
+            warps=4,
+            stages=1,
+            language="gluon",
+            boxes=tuple(boxes),
+            early=bool(t.early),
+        )
+        program = Program(ENQUEUE, (build,))
+        return program.source(3, common.SCALARS + 4, 128 * (t.consumers + 1), limits.subgroup)
+
+    def launch(
+        self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
+    ) -> tuple[Launch, ...]:
+        t = own(tile)
+        planes = len(lane_planes(common.arranged(problem)))
+        return tuple(
+            Launch(
+                binary=binary,
+                buffers=(x, piece.buffer, y),
+                scalars=(
+                    *common.scalars(problem, piece, problem.k, problem.n),
+                    t.split_k,
+                    planes,
+                    t.tile_n * t.tile_m,
+                    rules.tiles_of(t, problem.m, piece.rows) * t.consumers,
+                ),
+                grid=(rules.programs_of(t, problem.m, piece.rows, problem.k), 1, 1),
+            )
+            for piece in w.slices
+        )
+
+    def boundaries(self, tile: Tile) -> tuple[int, int, int]:
+        t = own(tile)
+        return t.tile_m, t.tile_n, t.tile_k * max(1, t.split_k)
+
+    def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
+        """A term joins at most all terms of its program's part of a tile, in any order, then the other parts: no more
+        than the tile has steps."""
+        t = own(tile)
+        operand = problem.x_dtype
+        most = problem.k // t.tile_k
+        parts = t.split_k if t.split_k else min(most, t.programs)
+        return Arithmetic(f"{operand} from fp16 unit", operand, "fp32", problem.k, parts * t.sums)
+
+
+def own(tile: Tile) -> WgmmaTile:
+    """`tile` as this kernel's. Raises TypeError for another's."""
+    if not isinstance(tile, WgmmaTile):
+        raise TypeError(f"{GemmWgmma.name} takes a WgmmaTile, not {type(tile).__name__}")
+    return tile
+
+
+KERNEL = GemmWgmma()

@@ -1,0 +1,80 @@
+"""What a tile of `triton.gemm_wgmma` costs on paper."""
+
+from __future__ import annotations
+
+from warptile import formats
+from warptile.contracts import Limits, Price, Problem
+from warptile.kernels.price_model import ceil_div, fill_of_last_wave
+from warptile.kernels.triton.common import arranged
+from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
+from warptile.kernels.triton.gemm_wgmma.rules import PART, programs_of, shared_bytes, tiles_of
+from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
+from warptile.kernels.triton.matrix import architecture
+
+DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
+DECODE_SLOTS = {"fp16": 3.5, "bf16": 5.0}
+"""Instructions a weight in the loop of a Q4_K tile, its share of everything else in the loop with them."""
+LANES_A_SCHEDULER = 32
+SCHEDULERS = 4
+CACHE_BANDWIDTH = 1.6
+"""Bytes a second that the level 2 cache gives, over those of memory."""
+LAUNCH_SECONDS = 2.0e-6
+EARLY_SECONDS = 1.0e-6
+REDUCE_SECONDS = 3.0e-6
+START_SECONDS = 1.5e-6
+END_SECONDS = 1.5e-6
+OVERLAP = 0.35
+"""Share of the shorter of decode and matrix time that the longer does not hide."""
+FIXED_REGISTERS = 56
+
+
+def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
+    """Seconds of the busiest unit: its steps by the largest of matrix time, decode, and what the cache can bring; not
+    less than memory takes for everything."""
+    step = tile.tile_k
+    units = limits.units or 132
+    vector = limits.fp32_tflops * 1e12 or 6.7e13
+    bandwidth = limits.read_gb_per_s * 1e9 or 4.8e12
+    tiles = tiles_of(tile, problem.m, problem.n)
+    programs = programs_of(tile, problem.m, problem.n, problem.k)
+    steps = problem.k // step
+    if tile.split_k == 0:
+        most = ceil_div(tiles * steps, programs)
+    else:
+        most = ceil_div(steps, tile.split_k) * ceil_div(tiles * tile.split_k, programs)
+    rounds = ceil_div(programs, units)
+    ends = ceil_div(tiles, programs) * (END_SECONDS if programs < tiles else START_SECONDS + END_SECONDS)
+    weights = sum(row_bytes(p) for p in lane_planes(arranged(problem))) * tile.tile_n
+    held = max(1, tile.tile_m // 8)
+    matrix = 2.0 * tile.tile_n * 8 * held * step / (vector * architecture(limits).matrix / units)
+    clock = vector / units / (2 * LANES_A_SCHEDULER * SCHEDULERS)
+    decode = tile.tile_n * step * DECODE_SLOTS[problem.x_dtype] / (LANES_A_SCHEDULER * SCHEDULERS) / clock
+    busy = min(programs, units)
+    cache = (weights + 2.0 * tile.tile_m * step) * busy / (bandwidth * CACHE_BANDWIDTH)
+    longest = max(matrix, decode)
+    one = max(longest + OVERLAP * (matrix + decode - longest), cache)
+    weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
+    x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
+    y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
+    launch = LAUNCH_SECONDS - (EARLY_SECONDS if tile.early else 0.0)
+    shares = tile.split_k != 1
+    reduce = (
+        REDUCE_SECONDS + 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH) if shares else 0.0
+    )
+    memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
+    seconds = max(rounds * (most * one + ends), memory) + launch + reduce
+    accumulators = tile.tile_m * tile.rows // 128 * tile.sums
+    parts = step // PART
+    return Price(
+        accumulators=accumulators,
+        registers=accumulators + tile.rows // 4 * parts + FIXED_REGISTERS,
+        shared_bytes=shared_bytes(tile, problem),
+        resident_threads=128 * (tile.consumers + 1),
+        limited_by="registers",
+        barriers=2,
+        intensity=problem.flops / (weight_bytes + x_bytes + y_bytes),
+        workgroups=programs,
+        fill=fill_of_last_wave(limits, programs, 1),
+        seconds=seconds,
+        notes=(f"{arranged(problem).name}, {most} steps a program",),
+    )

@@ -1,0 +1,95 @@
+"""When a tile of `triton.gemm_wgmma` is valid."""
+
+from __future__ import annotations
+
+from warptile.contracts import BrokenRule, Limits, Problem
+from warptile.kernels.price_model import ceil_div
+from warptile.kernels.triton.common import arranged, device_rules, powers_of_two, shape_rules
+from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
+from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
+from warptile.kernels.triton.matrix import architecture
+
+ARCHITECTURE = "sm_90"
+PART = 64
+LEAST_TOKENS = 8
+MOST_SUMS = {1: 256, 2: 256, 4: 64}
+"""Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
+OPERANDS = ("fp16", "bf16")
+BARRIER_BYTES = 16
+MOST_COUNTED = 1 << 31
+# A warp-specialized program keeps its partitions' arguments and states there.
+FIXED_BYTES = 1024
+
+
+def shared_bytes(tile: WgmmaTile, problem: Problem) -> int:
+    """Shared bytes of a program's stages and barriers; the compiler adds up to `FIXED_BYTES`."""
+    weights = sum(row_bytes(plane) for plane in lane_planes(arranged(problem))) * tile.tile_n
+    return tile.stages * (2 * tile.tile_m * tile.tile_k + weights + BARRIER_BYTES)
+
+
+def tiles_of(tile: WgmmaTile, m: int, n: int) -> int:
+    """Tiles of y[m, n]."""
+    return ceil_div(n, tile.tile_n) * ceil_div(m, tile.tile_m)
+
+
+def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
+    """Programs of a launch: at most one a step where they share all steps."""
+    tiles = tiles_of(tile, m, n)
+    if tile.split_k == 0:
+        return min(tile.programs, tiles * (k // tile.tile_k))
+    return min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
+
+
+def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+    """Every rule the tile breaks."""
+    broken = shape_rules(problem) or device_rules(limits)
+    if architecture(limits).name != ARCHITECTURE:
+        found = architecture(limits).name
+        broken.append(BrokenRule("the device has sm_90's warp-group matrix instructions", f"it is {found}", True))
+    if problem.x_dtype not in OPERANDS or problem.y_dtype not in ("fp32", *OPERANDS):
+        broken.append(BrokenRule("x is fp16 or bf16", f"{problem.x_dtype}, {problem.y_dtype}"))
+    if problem.experts > 1:
+        broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
+    if broken:
+        return broken
+    broken += powers_of_two(tile, ("tile_m",))
+    step = arranged(problem).step
+    if tile.tile_k != step:
+        broken.append(BrokenRule("tile_k is the step of the weights' arrangement", f"{tile.tile_k} != {step}"))
+    elif step % PART:
+        broken.append(BrokenRule("k is a multiple of 64", f"k = {problem.k}"))
+    elif tile.split_k > problem.k // step:
+        broken.append(BrokenRule("split_k <= k / tile_k", f"{tile.split_k} > {problem.k} / {step}"))
+    if tile.consumers not in MOST_SUMS or tile.rows not in (64, 128):
+        broken.append(BrokenRule("consumers is 1, 2 or 4, rows 64 or 128", f"{tile.consumers}, {tile.rows}"))
+    elif tile.tile_m < LEAST_TOKENS or _sums(tile) > MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1):
+        most = MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1)
+        rule = f"tile_m >= {LEAST_TOKENS}, tile_m * rows / 64 * sums <= {most} with {tile.consumers} consumers"
+        broken.append(BrokenRule(rule, f"{tile.tile_m}, {_sums(tile)}"))
+    if tile.sums not in (1, 2) or (tile.sums == 2 and step == PART):
+        broken.append(BrokenRule("sums is 1, or 2 where a step has several parts", f"{tile.sums}"))
+    if tile.split_k < 0 or (tile.split_k == 0 and tile.programs < 1) or (tile.split_k > 1 and tile.programs):
+        numbers = f"{tile.split_k}, {tile.programs}"
+        broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
+    if tile.stages < 1 or tile.group_m < 1:
+        broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
+    if tile.early not in (0, 1) or tile.pairs not in (0, 1):
+        broken.append(BrokenRule("early and pairs are 0 or 1", f"{tile.early}, {tile.pairs}"))
+    if tile.pairs and (problem.n % 2 or problem.y_dtype == "fp32"):
+        broken.append(BrokenRule("pairs of rows are stored where n is even and y has 16 bits", f"n = {problem.n}"))
+    return broken or _fits(tile, problem, limits)
+
+
+def _sums(tile: WgmmaTile) -> int:
+    return tile.tile_m * tile.rows // 64 * tile.sums
+
+
+def _fits(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+    broken = []
+    needed = shared_bytes(tile, problem) + FIXED_BYTES
+    if limits.shared_bytes and needed > limits.shared_bytes:
+        broken.append(BrokenRule("shared bytes fit a program", f"{needed} > {limits.shared_bytes}", True))
+    steps = tiles_of(tile, problem.m, problem.n) * (problem.k // tile.tile_k)
+    if steps * max(tile.programs, 1) >= MOST_COUNTED:
+        broken.append(BrokenRule("steps * programs < 2^31", f"{steps} * {tile.programs}"))
+    return broken

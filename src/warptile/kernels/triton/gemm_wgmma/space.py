@@ -1,0 +1,68 @@
+"""Candidate tiles of `triton.gemm_wgmma`, and the static table's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warptile.contracts import Limits, Problem, UnusableInput
+from warptile.kernels.triton.common import arranged
+from warptile.kernels.triton.gemm_wgmma.rules import broken_rules, tiles_of
+from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
+
+TOKEN_TILES = (16, 32, 64, 128, 256)
+STAGES = (3, 4, 5, 7)
+STOCK_TOKENS = 128
+SHAPES = ((2, 64), (2, 128), (4, 64))
+
+
+def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
+    """Token tiles of 16 to 256 around m, with one program a tile, with k split, and with all steps shared evenly by as
+    many programs as the device has units. Tiles may break a rule."""
+    try:
+        step = arranged(problem).step
+    except UnusableInput:
+        return
+    pairs = int(problem.n % 2 == 0 and problem.y_dtype != "fp32")
+    units = limits.units or 132
+    fitting = [t for t in TOKEN_TILES if t < 2 * problem.m and t * 8 > min(problem.m, 256)] or [TOKEN_TILES[0]]
+    for tile_m in fitting:
+        for consumers, rows in SHAPES:
+            for stages in STAGES:
+                for early in (0, 1):
+                    base = WgmmaTile(tile_m, step, stages, consumers=consumers, rows=rows, early=early, pairs=pairs)
+                    if not broken_rules(base, problem, limits):
+                        yield from _spreads(base, problem, units)
+
+
+def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTile]:
+    tiles = tiles_of(base, problem.m, problem.n)
+    for group_m in (8, 4, 16) if problem.m > 8 * base.tile_m else (8,):
+        for split in (1, 2, 4, 8):
+            if split == 1 or tiles * split <= 2 * units:
+                yield _changed(base, split, 0, group_m)
+        if tiles > units:
+            yield _changed(base, 1, units, group_m)
+        if tiles % units and tiles < 16 * units:
+            yield _changed(base, 0, units, group_m)
+
+
+def _changed(base: WgmmaTile, split: int, programs: int, group_m: int) -> WgmmaTile:
+    fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m}
+    return WgmmaTile(**fields)  # type: ignore[arg-type]
+
+
+def stock(problem: Problem, limits: Limits) -> WgmmaTile | None:
+    """One program a tile of 128 rows by 128 tokens, with as many stages as fit, four at most; None where none is valid.
+
+    That is the shape CUTLASS takes for a mixed-input matmul on this architecture where nothing was measured.
+    """
+    try:
+        step = arranged(problem).step
+    except UnusableInput:
+        return None
+    pairs = int(problem.n % 2 == 0 and problem.y_dtype != "fp32")
+    for stages in (4, 3, 2):
+        tile = WgmmaTile(STOCK_TOKENS, step, stages, pairs=pairs)
+        if not broken_rules(tile, problem, limits):
+            return tile
+    return None
