@@ -77,26 +77,26 @@ def stage(
     factor = 1.0
     if X.dtype.element_ty != gl.float16:
         for block in gl.static_range(BLOCKS):
-            l, h = low, high
+            even, odd = low, high
             if block > 0:
-                l, h = load_pairs(X, m, token0, x_stride, first, end, block, L, WARPS, N, U, TOKENS, BLOCK)
-            l, h = widened(X, l, h)
-            largest = gl.maximum(largest, l.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
-            largest = gl.maximum(largest, h.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
+                even, odd = load_pairs(X, m, token0, x_stride, first, end, block, L, WARPS, N, U, TOKENS, BLOCK)
+            even, odd = widened(X, even, odd)
+            largest = gl.maximum(largest, even.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
+            largest = gl.maximum(largest, odd.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
         largest = gl.max(gl.max(gl.max(gl.max(gl.max(largest, 6), 5), 4), 2), 0)
         factor = power(scaling(largest))
         factor = gl.expand_dims(gl.expand_dims(factor, 0), 2)
         factor = gl.expand_dims(gl.expand_dims(gl.expand_dims(factor, 4), 5), 6)
     for block in gl.static_range(BLOCKS):
-        l, h = low, high
+        even, odd = low, high
         if block > 0:
-            l, h = load_pairs(X, m, token0, x_stride, first, end, block, L, WARPS, N, U, TOKENS, BLOCK)
+            even, odd = load_pairs(X, m, token0, x_stride, first, end, block, L, WARPS, N, U, TOKENS, BLOCK)
         if X.dtype.element_ty == gl.float16:
-            pairs = l
+            pairs = even
         else:
-            l, h = widened(X, l, h)
+            even, odd = widened(X, even, odd)
             pairs = gl.inline_asm_elementwise(
-                "cvt.rn.f16x2.f32 $0, $2, $1;", "=r,r,r", [l * factor, h * factor],
+                "cvt.rn.f16x2.f32 $0, $2, $1;", "=r,r,r", [even * factor, odd * factor],
                 dtype=gl.int32, is_pure=True, pack=1,
             )  # fmt: skip
         memory.index(block).store(gl.permute(pairs, (0, 1, 2, 4, 6, 3, 5)))

@@ -11,6 +11,7 @@ from warptile.kernels.triton.gemv_mma.activations import load_pairs, stage, stag
 from warptile.kernels.triton.gemv_mma.codes import along, load_codes, weights_of
 from warptile.kernels.triton.gemv_mma.layouts import sums_layout, x_layout
 from warptile.kernels.triton.gemv_mma.scales import factors_of, load_scales, unit_factors
+from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 
 
 @gluon.jit
@@ -97,8 +98,8 @@ def add_stretch(
     L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
     TOKENS: gl.constexpr, COLUMNS: gl.constexpr,
 ):  # fmt: skip
-    """The sums of a warp's first 16 rows and of the next, with a stretch's products added: a step and 16 rows after another,
-    so that few weights are held at once."""
+    """The sums of a warp's first 16 rows and of the next, with a stretch's products added: a step and 16 rows after
+    another, so that few weights are held at once."""
     factors = factors_of(a, b, c, up, down, L, WARPS, N, U, R)
     for u in gl.static_range(U):
         s0 = one_step(w0, u)
@@ -144,8 +145,11 @@ def gemv_mma(
     memory = gl.allocate_shared_memory(
         gl.int32, [BLOCKS, BLOCK, WARPS, U, L[2], 4, TOKENS, 4], gl.SwizzledSharedLayout(1, 1, 1, [6, 5, 4, 3, 2, 1, 0])
     )
-    stretches = memory._reinterpret(
-        gl.int32, [BLOCKS * BLOCK, WARPS, U, L[2], 4, TOKENS, 4], gl.SwizzledSharedLayout(1, 1, 1, [5, 4, 3, 2, 1, 0])
+    stretches = reinterpreted(
+        memory,
+        gl.int32,
+        [BLOCKS * BLOCK, WARPS, U, L[2], 4, TOKENS, 4],
+        gl.SwizzledSharedLayout(1, 1, 1, [5, 4, 3, 2, 1, 0]),
     )
     # x is met first; where that is not yet there, weights are.
     if not PDL:
@@ -165,7 +169,7 @@ def gemv_mma(
         low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
     largest = stage(X, low, high, memory, m, at_m * TOKENS, x_stride, first, end, L, WARPS, N, U, TOKENS, BLOCK, BLOCKS)
     # Here and not at the first use, which is in the loop.
-    gl.thread_barrier()
+    barrier()
     acc = gl.full((WARPS, 16 * N, COLUMNS), 0, gl.float32, SUMS)
     more = acc
     for i in range(0, STRETCHES, AHEAD):
@@ -176,6 +180,7 @@ def gemv_mma(
         )  # fmt: skip
         w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, following, rows0, padded, end, L, WARPS, N, U, ROWS)
         if AHEAD >= 2:
+            # One condition is the compiler's, the other the device's.
             if i + 1 < STRETCHES:
                 acc, more = add_stretch(
                     acc, more, n0, n1, n2, na, nb, nc, stretches.index(i + 1), up, down,
@@ -205,9 +210,9 @@ def gemv_mma(
         at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
         parts = Part + at.to(gl.int64) * (SPLIT_K * SIZE) + ((row - rows0) * COLUMNS + column)
         gl.store(parts + split * SIZE, total)
-        gl.thread_barrier()
+        barrier()
         if gl.atomic_add(Count + at, 1, sem="acq_rel", scope="gpu") == SPLIT_K - 1:
-            gl.thread_barrier()
+            barrier()
             found = gl.load(parts, cache_modifier=".cg")
             for other in gl.static_range(1, SPLIT_K):
                 found += gl.load(parts + other * SIZE, cache_modifier=".cg")

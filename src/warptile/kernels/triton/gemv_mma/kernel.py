@@ -47,7 +47,7 @@ class GemvMma:
     tile_type: type[Tile] = GemvMmaTile
 
     def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
-        """16 or 32 rows a warp, 1 to 8 warps over rows, parts of k that make at most 8 programs a unit, one tile of tokens where they fit."""
+        """16 or 32 rows a warp, 1 to 8 warps over rows, parts of k that make at most 8 programs a unit."""
         try:
             common.arranged(problem)
         except UnusableInput:

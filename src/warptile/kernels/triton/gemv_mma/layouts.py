@@ -2,7 +2,7 @@
 
 In a 16 x 8 x 16 matrix instruction lane 4 r + c holds rows r and r + 8 of the left factor and column r of the right
 one, of both the elements 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 along k: the quad arrangement's own split of a row. Warps
-split k, W ways, which is the first dimension of a tensor, and rows, N ways, 16 rows each (and 16 more each above those).
+split k, W ways, which is the first dimension of a tensor, and rows, N ways, 16 each (and 16 more each above those).
 """
 
 from __future__ import annotations
@@ -89,14 +89,21 @@ def x_layout(W, N, U, chunks, again, tokens):
 
 @gluon.constexpr_function
 def staging_layout(B, W, N, U, tokens, chunks):
-    """[B, W, U, tokens, chunks, 4 s, 4 c]: pairs of x as they lie in memory, one word after another over a warp's lanes,
-    then over the warps that share a part of k."""
-    order = [(6, b) for b in powers(4)] + [(5, b) for b in powers(4)] + [(4, b) for b in powers(chunks)]
-    order += [(2, b) for b in powers(U)] + [(3, b) for b in powers(tokens)] + [(0, b) for b in powers(B)]
+    """[B, W, U, tokens, chunks, 4 s, 4 c]: pairs of x as they lie in memory.
+
+    Lanes are such that neighbouring words of shared memory, [.. chunks, 4 c, tokens, 4 s], are stored at once: one or
+    two tokens word by word, more by lanes that load 16 bytes each. Warps that share a part of k share its x.
+    """
+    c = [(6, b) for b in powers(4)]
+    rest = [(4, b) for b in powers(chunks)] + [(2, b) for b in powers(U)]
+    some = [(3, b) for b in powers(tokens)]
+    blocks = [(0, b) for b in powers(B)]
+    s = [(5, b) for b in powers(4)]
+    first, order = (c, s + some[:3] + rest + some[3:] + blocks) if tokens >= 4 else ([], c + s + some + rest + blocks)
+    own = 5 + len(powers(N))
     lanes = (order[:5] + [(-1, 1)] * 5)[:5]
-    own = powers(N)
-    shared = (order[5 : 5 + len(own)] + [(-1, 1)] * len(own))[: len(own)]
-    return linear([B, W, U, tokens, chunks, 4, 4], order[5 + len(own) :], lanes, shared + [(1, b) for b in powers(W)])
+    shared = (order[5:own] + [(-1, 1)] * own)[: own - 5]
+    return linear([B, W, U, tokens, chunks, 4, 4], first + order[own:], lanes, shared + [(1, b) for b in powers(W)])
 
 
 @gluon.constexpr_function
