@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from warptile import formats
 from warptile.contracts import (
     Arithmetic,
     Binary,
@@ -21,8 +20,9 @@ from warptile.contracts import (
     Tile,
     UnusableInput,
 )
-from warptile.kernels.price_model import Registers, ceil_div, fill_of_last_wave, residency
+from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton import common
+from warptile.kernels.triton.gemv_mma import price as pricing
 from warptile.kernels.triton.gemv_mma import rules
 from warptile.kernels.triton.gemv_mma.tile import GemvMmaTile
 from warptile.kernels.triton.matrix import architecture
@@ -31,12 +31,6 @@ from warptile.kernels.triton.program import Build, Program
 DEVICE = "warptile.kernels.triton.gemv_mma.device:gemv_mma"
 TWIN = "warptile.kernels.triton.gemv_mma.twin:gemv_mma"
 ENQUEUE = "warptile.kernels.triton.gemv_mma.enqueue:enqueue"
-# Instructions a weight, counted in what Triton 3.6 compiles for sm_90: Q4_K 2.3, other bit planes and trits about 3.
-SLOTS_A_WEIGHT = 2.5
-CODEBOOK_SLOTS = 9.0
-LAUNCH_SECONDS = 2e-6
-SPLIT_SECONDS = 1e-6
-DEPENDENT_SECONDS = 1e-6
 
 
 class GemvMma:
@@ -72,43 +66,7 @@ class GemvMma:
         return rules.broken_rules(own(tile), problem, limits)
 
     def price(self, tile: Tile, problem: Problem, limits: Limits) -> Price:
-        """Roofline of one launch: memory or decoding, whichever is longer, over the share of units kept busy."""
-        t = own(tile)
-        threads = t.warps * limits.subgroup
-        needed = rules.registers_of(t, problem)
-        most = limits.max_registers_per_thread or 255
-        held = Registers(min(needed, most), needed > most, most)
-        shared = rules.shared_bytes(t, problem)
-        resident = residency(limits, threads, shared, held.count)
-        tiles = ceil_div(problem.n, t.tile_n) * ceil_div(problem.m, t.tile_m)
-        programs = tiles * t.split_k
-        capacity = (limits.units or 1) * max(1, resident.workgroups)
-        busy = programs / (ceil_div(programs, capacity) * capacity)
-        passes = ceil_div(problem.m, t.tile_m)
-        weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
-        x_bytes = problem.m * problem.k * common.DTYPE_BYTES[problem.x_dtype]
-        sums_bytes = 8.0 * programs * t.tile_n * rules.columns(t) if t.split_k > 1 else 0.0
-        # x comes out of the cache, about twice as fast as out of memory.
-        staged = ceil_div(problem.n, t.tile_n) * x_bytes / 2
-        bandwidth = limits.read_gb_per_s * 1e9 or 1e11
-        slots = CODEBOOK_SLOTS if common.parameters(problem)[10] == 0 else SLOTS_A_WEIGHT
-        slots += rules.columns(t) / 64
-        work = problem.n * problem.k * passes * slots / ((limits.fp32_tflops * 1e12 or 1e12) / 2)
-        memory = (weight_bytes * passes + staged + sums_bytes) / bandwidth
-        fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if t.split_k > 1 else 0.0) - DEPENDENT_SECONDS * t.pdl
-        return Price(
-            accumulators=t.tile_n // t.row_warps * rules.columns(t) // limits.subgroup,
-            registers=held.count,
-            shared_bytes=shared,
-            resident_threads=resident.threads,
-            limited_by=resident.limited_by,
-            barriers=0,
-            intensity=problem.flops / (weight_bytes + x_bytes),
-            workgroups=programs,
-            fill=fill_of_last_wave(limits, programs, resident.workgroups),
-            seconds=max(memory, work) / max(busy, 0.5) + fixed,
-            spills=held.spills,
-        )
+        return pricing.price(own(tile), problem, limits)
 
     def source(self, tile: Tile, problem: Problem, limits: Limits) -> Source:
         """Depends on k: what a program holds of x does."""
