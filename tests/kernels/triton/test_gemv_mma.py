@@ -88,7 +88,7 @@ def test_activations_over_their_largest_move_by_less_than_tf32() -> None:
         ({"row_warps": 8, "tile_n": 128, "warps": 4}, "tile_n is 16 or 32 a row warp, warps at least those"),
         ({"warps": 1, "steps": 1}, "what warps take at once is whole superblocks"),
         ({"steps": 4}, "steps <= 2"),
-        ({"ahead": 3}, "1 <= ahead <= 2"),
+        ({"ahead": 4}, "1 <= ahead <= 3"),
         ({"split_k": 64}, "every part of k has a step"),
         ({"tile_m": 16, "tile_n": 32}, "shared bytes fit a program"),
         ({"registers": 16}, "registers is 0 or 32 to the most a thread has"),

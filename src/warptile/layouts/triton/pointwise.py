@@ -25,13 +25,14 @@ def typed(W, plane, BITS: tl.constexpr):
 
 
 @triton.jit
-def scale_words(W, s0, s1, s2, base, unit, row0, ahead, low, high, group, part, padded, mask, L: tl.constexpr):
+def scale_words(W, s0, s1, s2, base, unit, row0, ahead, low, high, group, part, padded, mask, other, L: tl.constexpr):
     """What the scales of a step are made of: three i32 tensors, some of them unused, for `scales_of`.
 
     s0, s1, s2: the kind's planes, or for trits that hold their scale s0 the plane of tail words. A row is row0 + low +
     high and its step base + ahead: row0 and base (i64) scalars, the same for all threads, low and ahead tensors; high
     one of constants, so that it costs no instruction. unit: base over the steps that a superblock has, where it has
-    several, and part the number of the step within it. mask: which rows and steps are read at all.
+    several, and part the number of the step within it. mask, other: which rows and steps are read at all, and 0
+    for those that are not; or None and None.
     """
     KIND: tl.constexpr = L[6]
     GROUPS: tl.constexpr = L[7]
@@ -44,32 +45,32 @@ def scale_words(W, s0, s1, s2, base, unit, row0, ahead, low, high, group, part, 
     steps = base * padded + row0
     narrow = ahead * padded + low
     if KIND == "inline":
-        first = tl.load(W + s0 + steps + narrow + high, mask=mask, other=0)
+        first = tl.load(W + s0 + steps + narrow + high, mask=mask, other=other)
         second = first
         third = first
     elif WIDTH != 0:
         P = typed(W, s0, WIDTH) + wide * GROUPS + (own * GROUPS + group)
-        first = tl.load(P + high * GROUPS, mask=mask, other=0).to(tl.int32)
+        first = tl.load(P + high * GROUPS, mask=mask, other=other).to(tl.int32)
         second = first
         third = first
     elif KIND == "k6min":
         P = W + s0 + wide * 4 + own * 4
-        first = tl.load(P + high * 4, mask=mask, other=0)
-        second = tl.load(P + (1 + part) + high * 4, mask=mask, other=0)
-        third = tl.load(P + (high * 4 + 3), mask=mask, other=0)
+        first = tl.load(P + high * 4, mask=mask, other=other)
+        second = tl.load(P + (1 + part) + high * 4, mask=mask, other=other)
+        third = tl.load(P + (high * 4 + 3), mask=mask, other=other)
     elif KIND == "k4min":
-        first = tl.load(W + s0 + wide + own + high, mask=mask, other=0)
-        second = tl.load(W + s1 + steps * 2 + (narrow * 2 + group // 4) + high * 2, mask=mask, other=0)
+        first = tl.load(W + s0 + wide + own + high, mask=mask, other=other)
+        second = tl.load(W + s1 + steps * 2 + (narrow * 2 + group // 4) + high * 2, mask=mask, other=other)
         third = first
     else:
-        first = tl.load(typed(W, s0, 16) + wide + own + high, mask=mask, other=0).to(tl.int32)
+        first = tl.load(typed(W, s0, 16) + wide + own + high, mask=mask, other=other).to(tl.int32)
         if KIND == "k8":
             P8 = typed(W, s1, 8) + steps * 8 + (narrow * 8 + group)
-            second = tl.load(P8 + high * 8, mask=mask, other=0).to(tl.int32)
+            second = tl.load(P8 + high * 8, mask=mask, other=other).to(tl.int32)
         else:
-            second = tl.load(typed(W, s1, 4 * GROUPS) + steps + narrow + high, mask=mask, other=0).to(tl.int32)
+            second = tl.load(typed(W, s1, 4 * GROUPS) + steps + narrow + high, mask=mask, other=other).to(tl.int32)
         if KIND == "k6x16" or KIND == "k6x32":
-            third = tl.load(typed(W, s2, 2 * GROUPS) + steps + narrow + high, mask=mask, other=0).to(tl.int32)
+            third = tl.load(typed(W, s2, 2 * GROUPS) + steps + narrow + high, mask=mask, other=other).to(tl.int32)
         else:
             third = first
     return first, second, third

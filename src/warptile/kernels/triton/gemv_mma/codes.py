@@ -113,19 +113,29 @@ def plane_words(
     """
     PER: gl.constexpr = 4 * WORDS
     ahead = along(LAY, 0) * U + along(LAY, 1)
+    mask = None
+    other = None
+    if left is not None:
+        mask = ahead < left
+        other = 0
     low, high = row_parts(LAY, padded - rows0)
     P = typed(W, plane, BITS) + (base * padded + rows0) * PER
     P = P + ((ahead * padded + low) * PER + along(LAY, 3) * WORDS)
-    return gl.load(P + (high * PER + along(LAY, 4)), mask=ahead < left, other=0, eviction_policy=EVICT).to(gl.int32)
+    return gl.load(P + (high * PER + along(LAY, 4)), mask=mask, other=other, eviction_policy=EVICT).to(gl.int32)
 
 
 @gluon.jit
 def tail_words(W, plane, base, rows0, padded, left, LAY: gl.constexpr, U: gl.constexpr):
     """i32[W, U, R, 4, 1]: the rows' tail words of base-3 codes, the same for each lane of a quad."""
     ahead = along(LAY, 0) * U + along(LAY, 1)
+    mask = None
+    other = None
+    if left is not None:
+        mask = ahead < left
+        other = 0
     low, high = row_parts(LAY, padded - rows0)
     P = W + plane + (base * padded + rows0) + (ahead * padded + low)
-    return gl.load(P + high + along(LAY, 3) * 0, mask=ahead < left, other=0, eviction_policy=EVICT)
+    return gl.load(P + high + along(LAY, 3) * 0, mask=mask, other=other, eviction_policy=EVICT)
 
 
 @gluon.jit

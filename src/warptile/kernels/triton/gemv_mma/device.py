@@ -26,13 +26,14 @@ def halves(words):
 @gluon.jit
 def fetch(
     W, p0, p1, p2, p3, p4, p5, first, rows0, padded, end,
-    L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
+    L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr, FULL: gl.constexpr,
 ):  # fmt: skip
-    """Words of codes and scales of a stretch: WARPS * U steps from number `first` on, none at or after `end`."""
+    """Words of codes and scales of a stretch: WARPS * U steps from number `first` on, none at or after `end`; FULL:
+    there is none."""
     PARTS: gl.constexpr = L[8] // (32 * L[2]) if L[8] > 32 * L[2] else 1
     base = first.to(gl.int64)
     unit = (first // PARTS).to(gl.int64)
-    left = end - first
+    left = None if FULL else end - first
     w0, w1, w2 = load_codes(W, p0, p1, p2, base, rows0, padded, left, L, WARPS, N, U, R)
     if L[15] == 1:
         a, b, c = load_scales(W, p1, p2, p3, base, unit, rows0, padded, left, L, WARPS, N, U, R)
@@ -117,18 +118,20 @@ def add_stretch(
 def gemv_mma(
     X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
     L: gl.constexpr, ROWS: gl.constexpr, TOKENS: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr,
-    SPLIT_K: gl.constexpr, STRETCHES: gl.constexpr, AHEAD: gl.constexpr, PDL: gl.constexpr, BUILD_ID: gl.constexpr,
+    SPLIT_K: gl.constexpr, STRETCHES: gl.constexpr, FULL: gl.constexpr, AHEAD: gl.constexpr, PDL: gl.constexpr,
+    BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for TOKENS rows of x and ROWS rows of w a program, k in SPLIT_K parts.
 
     WARPS * N warps split k WARPS ways and rows N ways. A stretch is WARPS * U steps, U for each part of k; a program
-    takes STRETCHES of them, with the words of AHEAD stretches on their way. PDL: the program may start before the
+    takes STRETCHES of them (FULL: k has no step too few for that), with the words of AHEAD stretches on their way. PDL: the program may start before the
     launch ahead of it has ended; it reads weights, which that one does not write, and waits before it touches anything
     else. Grid (tiles along n * SPLIT_K, tiles along m). Part and Count as in `triton.gemm`.
     """
     STEP: gl.constexpr = 32 * L[2]
     COLUMNS: gl.constexpr = TOKENS if TOKENS >= 8 else 8
     STRETCH: gl.constexpr = WARPS * U
+    DEPTH: gl.constexpr = AHEAD if AHEAD < STRETCHES else STRETCHES
     SUMS: gl.constexpr = sums_layout(WARPS, N)
     BLOCK: gl.constexpr = staged_at_once(TOKENS, STRETCHES)
     BLOCKS: gl.constexpr = (STRETCHES + BLOCK - 1) // BLOCK
@@ -154,10 +157,14 @@ def gemv_mma(
     # x is met first; where that is not yet there, weights are.
     if not PDL:
         low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
-    w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, first, rows0, padded, end, L, WARPS, N, U, ROWS)
-    if AHEAD >= 2:
+    w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, first, rows0, padded, end, L, WARPS, N, U, ROWS, FULL)
+    if DEPTH >= 2:
         n0, n1, n2, na, nb, nc = fetch(
-            W, p0, p1, p2, p3, p4, p5, first + STRETCH, rows0, padded, end, L, WARPS, N, U, ROWS
+            W, p0, p1, p2, p3, p4, p5, first + STRETCH, rows0, padded, end, L, WARPS, N, U, ROWS, FULL
+        )
+    if DEPTH >= 3:
+        o0, o1, o2, oa, ob, oc = fetch(
+            W, p0, p1, p2, p3, p4, p5, first + 2 * STRETCH, rows0, padded, end, L, WARPS, N, U, ROWS, FULL
         )
     units = (W + unit).to(gl.pointer_type(gl.uint8))
     up, down = unit_factors(units, rows0, rows, L, WARPS, N, U, ROWS)
@@ -172,23 +179,38 @@ def gemv_mma(
     barrier()
     acc = gl.full((WARPS, 16 * N, COLUMNS), 0, gl.float32, SUMS)
     more = acc
-    for i in range(0, STRETCHES, AHEAD):
-        following = first + (i + AHEAD) * STRETCH
+    for i in range(0, STRETCHES, DEPTH):
+        following = first + (i + DEPTH) * STRETCH
         acc, more = add_stretch(
             acc, more, w0, w1, w2, a, b, c, stretches.index(i), up, down,
             L, WARPS, N, U, ROWS, TOKENS, COLUMNS,
         )  # fmt: skip
-        w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, following, rows0, padded, end, L, WARPS, N, U, ROWS)
-        if AHEAD >= 2:
+        if i + DEPTH < STRETCHES:
+            w0, w1, w2, a, b, c = fetch(
+                W, p0, p1, p2, p3, p4, p5, following, rows0, padded, end, L, WARPS, N, U, ROWS, FULL
+            )
+        if DEPTH >= 2:
             # One condition is the compiler's, the other the device's.
             if i + 1 < STRETCHES:
                 acc, more = add_stretch(
                     acc, more, n0, n1, n2, na, nb, nc, stretches.index(i + 1), up, down,
                     L, WARPS, N, U, ROWS, TOKENS, COLUMNS,
                 )  # fmt: skip
-                n0, n1, n2, na, nb, nc = fetch(
-                    W, p0, p1, p2, p3, p4, p5, following + STRETCH, rows0, padded, end, L, WARPS, N, U, ROWS
-                )
+                if i + 1 + DEPTH < STRETCHES:
+                    n0, n1, n2, na, nb, nc = fetch(
+                        W, p0, p1, p2, p3, p4, p5, following + STRETCH, rows0, padded, end, L, WARPS, N, U, ROWS, FULL
+                    )
+        if DEPTH >= 3:
+            if i + 2 < STRETCHES:
+                acc, more = add_stretch(
+                    acc, more, o0, o1, o2, oa, ob, oc, stretches.index(i + 2), up, down,
+                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS,
+                )  # fmt: skip
+                if i + 2 + DEPTH < STRETCHES:
+                    o0, o1, o2, oa, ob, oc = fetch(
+                        W, p0, p1, p2, p3, p4, p5, following + 2 * STRETCH, rows0, padded, end,
+                        L, WARPS, N, U, ROWS, FULL,
+                    )  # fmt: skip
     if X.dtype.element_ty != gl.float16:
         inverse = undo(largest, SUMS, TOKENS, COLUMNS, WARPS, N)
         acc = acc * inverse

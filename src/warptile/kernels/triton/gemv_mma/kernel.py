@@ -80,6 +80,7 @@ class GemvMma:
             ("U", t.steps),
             ("SPLIT_K", t.split_k),
             ("STRETCHES", rules.stretches(t, problem)),
+            ("FULL", rules.full(t, problem)),
             ("AHEAD", t.ahead),
             ("PDL", t.pdl),
         )

@@ -12,7 +12,7 @@ MOST_TOKENS = 64
 LEAST_STEP = 128
 ROW_WARPS = (1, 2, 4, 8)
 COLUMNS = 8
-MOST_AHEAD = 2
+MOST_AHEAD = 3
 MOST_STEPS = 2
 DEPENDENT_LAUNCH = ("sm_90", "sm_120")
 
@@ -31,6 +31,12 @@ def stretches(tile: GemvMmaTile, problem: Problem) -> int:
     """How often each warp of a program takes its steps."""
     steps = problem.k // arranged(problem).step
     return ceil_div(ceil_div(steps, tile.split_k), stretch(tile))
+
+
+def full(tile: GemvMmaTile, problem: Problem) -> bool:
+    """Whether every warp has all its steps at any time, so that no load need ask."""
+    steps = problem.k // arranged(problem).step
+    return steps == tile.split_k * stretches(tile, problem) * stretch(tile)
 
 
 def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
@@ -60,7 +66,7 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     if tile.steps > MOST_STEPS:
         broken.append(BrokenRule("steps <= 2", f"{tile.steps}"))
     if not 1 <= tile.ahead <= MOST_AHEAD:
-        broken.append(BrokenRule("1 <= ahead <= 2", f"{tile.ahead}"))
+        broken.append(BrokenRule("1 <= ahead <= 3", f"{tile.ahead}"))
     if tile.registers and not 32 <= tile.registers <= (limits.max_registers_per_thread or tile.registers):
         broken.append(BrokenRule("registers is 0 or 32 to the most a thread has", f"{tile.registers}"))
     if tile.pdl not in (0, 1):

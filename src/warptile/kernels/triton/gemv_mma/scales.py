@@ -24,15 +24,25 @@ def load_scales(
         low, high = row_parts(LAYB, padded - rows0)
         P = W + s0 + (unit * padded + rows0) * 4
         P = P + (ahead * padded + low) * 4
-        a = gl.load(P + (high * 4 + along(LAYB, 3)), mask=ahead * PARTS < left, other=0)
+        mask = None
+        other = None
+        if left is not None:
+            mask = ahead * PARTS < left
+            other = 0
+        a = gl.load(P + (high * 4 + along(LAYB, 3)), mask=mask, other=other)
         b = a
         c = a
     else:
         LAY: gl.constexpr = scale_layout(WARPS, N, U, R, L[7])
         ahead = along(LAY, 0) * U + along(LAY, 1)
         low, high = row_parts(LAY, padded - rows0)
+        mask = None
+        other = None
+        if left is not None:
+            mask = ahead < left
+            other = 0
         a, b, c = scale_words(
-            W, s0, s1, s2, base, unit, rows0, ahead, low, high, along(LAY, 3), ahead % PARTS, padded, ahead < left, L
+            W, s0, s1, s2, base, unit, rows0, ahead, low, high, along(LAY, 3), ahead % PARTS, padded, mask, other, L
         )
     return a, b, c
 
