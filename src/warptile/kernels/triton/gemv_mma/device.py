@@ -124,9 +124,10 @@ def gemv_mma(
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for TOKENS rows of x and ROWS rows of w a program, k in SPLIT_K parts.
 
     WARPS * N warps split k WARPS ways and rows N ways. A stretch is WARPS * U steps, U for each part of k; a program
-    takes STRETCHES of them (FULL: k has no step too few for that), with the words of AHEAD stretches on their way. PDL: the program may start before the
-    launch ahead of it has ended; it reads weights, which that one does not write, and waits before it touches anything
-    else. Grid (tiles along n * SPLIT_K, tiles along m). Part and Count as in `triton.gemm`.
+    takes STRETCHES of them (FULL: k has no step too few for that), with the words of AHEAD stretches on their way. PDL:
+    the program may start before the launch ahead of it has ended; it reads weights, which that one does not write, and
+    waits before it touches anything else. Grid (tiles along n * SPLIT_K, tiles along m). Part and Count as in
+    `triton.gemm`.
     """
     STEP: gl.constexpr = 32 * L[2]
     COLUMNS: gl.constexpr = TOKENS if TOKENS >= 8 else 8

@@ -30,15 +30,15 @@ def weights_of(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constex
     own = row[:, None, None]
     if L[15] == 1:
         a, b, c = scale_words(
-            W, p1, p2, p3, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, L
+            W, p1, p2, p3, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, 0, L
         )
     elif L[15] == 2 or L[6] == "inline":
         a, b, c = scale_words(
-            W, p2, p3, p4, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, L
+            W, p2, p3, p4, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, 0, L
         )
     else:
         a, b, c = scale_words(
-            W, p3, p4, p5, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, L
+            W, p3, p4, p5, base, unit, base * 0, ahead, own, own * 0, group, part, padded(rows), inside, 0, L
         )
     scale, minimum = scales_of(a, b, c, group, part, up, down, L)
     if L[10] == 0:
