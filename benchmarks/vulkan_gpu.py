@@ -4,10 +4,10 @@
 
 proof: the quick proof of a tile of each kernel, and of each arrangement of `mul_mm_coop`, on six formats. gemm: a list
 of `mul_mm_coop` tiles; each is compiled, its whole output checked against float64 within the proof's bound, screened,
-and the fastest `--keep` are timed in interleaved rounds, on weights that exceed the cache. vec: `mul_mat_vec` at m = 1
-beside a pure read of as many bytes, both timed launch by launch with a barrier between. Printed: medians with the 2.5 %
-and 97.5 % quantiles of a bootstrap, the driver's registers and shared bytes beside the price's. Everything goes to the
-JSON file.
+and the fastest `--keep` are timed in interleaved rounds, on weights that exceed the cache. vec: `mul_mat_vecq` and
+`mul_mat_vec` at m = 1 beside a pure read of as many bytes, all timed launch by launch with a barrier between. Printed:
+medians with the 2.5 % and 97.5 % quantiles of a bootstrap, the driver's registers and shared bytes beside the price's.
+Everything goes to the JSON file.
 
 Times are sums of a tile's launches (parts of k and their sum). Activations and outputs are fp16 unless --dtype says so.
 """

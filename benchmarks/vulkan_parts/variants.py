@@ -16,8 +16,9 @@ from warptile.contracts.runtime import sample_dtype
 WITHOUT = {
     "decode": [
         (
-            "    f16vec2 s = unpackFloat2x16(scale);",
-            "    if (scale != 1u) return uvec2(codes, codes ^ scale);\n    f16vec2 s = f16vec2(1.0hf);",
+            "    const f16vec2 s = unpackFloat2x16(scale);\n",
+            "    const f16vec2 s = f16vec2(1.0hf);\n    if (scale != 1u) return uvec2("
+            "octet_nibbles(o, h, 0u) | 0x2c002c00u, octet_nibbles(o, h, 1u) | 0x2c002c00u);\n",
         )
     ],
     "scale loads": [("s_ahead[i] = load_scale_words(", "s_ahead[i].w[0] = (")],
@@ -53,53 +54,24 @@ WITHOUT = {
 """What is taken out of a kernel's text, to see what it costs: results are wrong, and only differences mean anything."""
 
 _PRODUCTS = """\
-            [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
-                B_MATRIX b;
-                DECODE(b, j, h)
-                [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-                    sums[i * MATRICES_N + j] = coopMatMulAdd(a[i], b, sums[i * MATRICES_N + j]);
-            }
-"""
-_LOADS = """\
-        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            A_MATRIX a[MATRICES_M];
+        B_MATRIX b[MATRICES_N];
+        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) { DECODE(b[j], j, h) }
+        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
             [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-                coopMatLoad(a[i], pool, base + (x_row + i * 16u) * ROW + c * 4u + h * 2u, ROW,
-                            gl_CooperativeMatrixLayoutRowMajor);
+                sums[i * MATRICES_N + j] = coopMatMulAdd(a[i], b[j], sums[i * MATRICES_N + j]);
 """
-_LOADS_AHEAD = """\
-        A_MATRIX both[2u * MATRICES_M];
-        [[unroll]] for (uint i = 0u; i < 2u * MATRICES_M; ++i)
-            coopMatLoad(both[i], pool, base + (x_row + i % MATRICES_M * 16u) * ROW + c * 4u + i / MATRICES_M * 2u, ROW,
-                        gl_CooperativeMatrixLayoutRowMajor);
-        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            A_MATRIX a[MATRICES_M];
-            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) a[i] = both[h * MATRICES_M + i];
-"""
-_DECODED_FIRST = """\
-            B_MATRIX b[MATRICES_N];
-            [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) { DECODE(b[j], j, h) }
-            [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
-                [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-                    sums[i * MATRICES_N + j] = coopMatMulAdd(a[i], b[j], sums[i * MATRICES_N + j]);
-"""
-_STORE_FIRST = """\
-        store(k + K_CHUNK, STAGE - base);
-        fetch_x(k + 2u * K_CHUNK);
-        fetch_s(k + 2u * K_CHUNK);
-        multiply(base, k, x_row, s_first);
-"""
-_STORE_LAST = """\
-        multiply(base, k, x_row, s_first);
-        store(k + K_CHUNK, STAGE - base);
-        fetch_x(k + 2u * K_CHUNK);
-        fetch_s(k + 2u * K_CHUNK);
+_DECODED_BETWEEN = """\
+        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
+            B_MATRIX b;
+            DECODE(b, j, h)
+            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
+                sums[i * MATRICES_N + j] = coopMatMulAdd(a[i], b, sums[i * MATRICES_N + j]);
+        }
 """
 ARRANGED = {
-    "x loaded ahead": [(_LOADS, _LOADS_AHEAD)],
-    "decoded first": [(_PRODUCTS, _DECODED_FIRST)],
-    "x ahead, decoded first": [(_LOADS, _LOADS_AHEAD), (_PRODUCTS, _DECODED_FIRST)],
-    "stored last": [(_STORE_FIRST, _STORE_LAST)],
+    "stored before the products": [("if (t == 1u) {", "if (t == 0u) {")],
+    "stored after half of them": [("if (t == 1u) {", "if (t == CHUNKS) {")],
+    "decoded between products": [(_PRODUCTS, _DECODED_BETWEEN)],
 }
 """Other orders of the same work: results stay right."""
 

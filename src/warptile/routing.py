@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,7 @@ from warptile.contracts import Identity, Kernel, Limits, Problem, Tile, Unusable
 from warptile.kernels import by_name, for_runtime, parse_tile
 from warptile.proof.version import PROOF_VERSION
 from warptile.search import rank_all
-from warptile.tables import NEAR, Served, Table, shipped_table
+from warptile.tables import NEAR, PipelineKey, Served, Table, shipped_table
 
 KeyOf = Callable[[Kernel, Tile, Problem], str]
 
@@ -65,8 +65,8 @@ def tables_of(state: Path, identity: Identity) -> tuple[Table, ...]:
 
 
 def route(problem: Problem, tables: Sequence[Table], limits: Limits, key_of: KeyOf) -> Route:
-    """What the first table serves that measured a problem's m, else the first that knows its matmul; the best-priced
-    valid tile, "untuned", where none has a usable one.
+    """What the first table serves that measured a problem's m, else the first that knows its matmul; else the pipeline
+    that a tuned kernel's thresholds give its (m, n); else the best-priced valid tile. The last two are "untuned".
 
     key_of: the key of the compiled input, to tell a stale measurement. Untuned, activations stay as they are: nobody
     has asked for a kernel that quantizes them. Raises UnusableInput where no kernel can serve the problem.
@@ -79,11 +79,35 @@ def route(problem: Problem, tables: Sequence[Table], limits: Limits, key_of: Key
         if isinstance(usable, Route):
             return usable
         why = usable
+    for pipeline_route in _pipelines(problem, tables, layout, limits):
+        return pipeline_route
     for candidate in rank_all(problem, limits, for_runtime(limits.runtime)).candidates:
         kernel = by_name(candidate.kernel)
         if not kernel.arithmetic(candidate.tile, problem).quantizes_activations:
             return Route(kernel, candidate.tile, "untuned", why)
     raise UnusableInput(f"{problem.text()}: no kernel of {limits.runtime} has a valid tile for it here")
+
+
+def _pipelines(problem: Problem, tables: Sequence[Table], layout: str, limits: Limits) -> Iterator[Route]:
+    """What pipelines serve a problem, by FLOP/s where each was raced, the fastest first."""
+    found: list[tuple[float, Route]] = []
+    for identity, pipelines in ((table.identity, p) for table in tables for p in table.pipelines()):
+        key = pipelines.key
+        serving = pipelines.serving(problem)
+        if serving is None or key != PipelineKey.of(key.kernel, problem, layout):
+            continue
+        try:
+            kernel, tile = parse_tile(serving.point.tile)
+        except UnusableInput:
+            continue
+        if not kernel.broken_rules(tile, problem, limits):
+            raced = replace(problem, n=serving.n, k=serving.k, m=serving.point.m)
+            why = f"{serving.size} pipeline of {key.kernel}, raced at n={serving.n} k={serving.k} m={serving.point.m}"
+            stale = serving.point.validity.stale(identity, PROOF_VERSION)
+            status: Literal["stale", "untuned"] = "stale" if stale else "untuned"
+            rate = raced.flops / serving.point.seconds
+            found.append((rate, Route(kernel, tile, status, f"{why}; {stale}" if stale else why)))
+    yield from (route for _, route in sorted(found, key=lambda each: -each[0]))
 
 
 def _usable(table: Table, found: Served, problem: Problem, layout: str, limits: Limits, key_of: KeyOf) -> Route | str:

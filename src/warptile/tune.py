@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +27,11 @@ from warptile.tuning.result import Interrupted, Progress, TuneResult
 from warptile.tuning.stand import Stand
 from warptile.tuning.state import State
 from warptile.tuning.summary import summary
+
+
+def layout_name(format_name: str) -> str:
+    """The name of a format's layout."""
+    return formats.by_name(format_name).layout.name
 
 
 def tune(
@@ -69,8 +74,12 @@ def tune_on(
     explore_on: bool = False,
     kernels: Sequence[Kernel] | None = None,
     dtype: str | None = None,
+    layout_of: Callable[[str], str] = layout_name,
 ) -> TuneResult:
-    """`tune` on an open stand, with `kernels` in place of all of its runtime's."""
+    """`tune` on an open stand, with `kernels` in place of all of its runtime's.
+
+    layout_of: what the table keeps a format's winners under.
+    """
     limits, identity = stand.describe()
     usable = for_runtime(limits.runtime) if kernels is None else kernels
     journal = Journal(places.state / "journal")
@@ -84,7 +93,7 @@ def tune_on(
         [p for problems in passes.values() for p in problems],
         limits,
         usable,
-        lambda name: formats.by_name(name).layout.name,
+        layout_of,
     )
     state = State(stand, notes, groups, limits, budget, progress, seed)
     state.said += warning_lines(reading.warnings)

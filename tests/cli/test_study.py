@@ -29,6 +29,34 @@ def test_the_paper_table_as_json(capfd: pytest.CaptureFixture[str]) -> None:
     assert value["rows"][0]["price"]["shared_bytes"] == 27648
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('question = "q"\n', "", "question is missing"),
+        ('control = "a"', 'control = "a"\nseconds = 5', "its only arm is its control: there is nothing to compare"),
+        ("mul_mmq:256", "mul_none:256", "[[arm]] 1 (a): tile: no kernel 'mul_none'"),
+        (",16,1,2,2,1,16,2", ",24,1,2,2,1,16,2", "no arm fits mali-g610 at any size; a on p:"),
+        ("64,64,32", "1024,1024,32", "no arm fits mali-g610 at any size; a on p:"),
+    ],
+)
+def test_a_bad_study_is_one_line_and_exit_2(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, before: str, after: str, said: str
+) -> None:
+    path = tmp_path / "bad.toml"
+    text = (
+        'question = "q"\nhypothesis = "h"\ndevice = "mali-g610"\ncontrol = "a"\nexpected = ["a"]\n'
+        '[[problem]]\nname = "p"\nformat = "Q4_K"\nn = 64\nk = 256\nm = 32\n'
+        '[[arm]]\nname = "a"\ntile = "mul_mmq:256,64,64,32,16,16,1,2,2,1,16,2"\n'
+    )
+    assert before in text
+    path.write_text(text.replace(before, after))
+    assert run(("study", str(path), "--paper")) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert said in err
+
+
 def test_a_study_file_is_shown_escaped(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text(

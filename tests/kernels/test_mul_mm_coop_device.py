@@ -34,3 +34,24 @@ def test_proof(device: Runtime, name: str, tile: str) -> None:
         pytest.skip(f"{broken[0].rule}: {broken[0].numbers}")
     verdict = prove(device, KERNEL, own, problem, "quick", 0)
     assert verdict.right, (verdict.failed, verdict.detail)
+
+
+@pytest.mark.parametrize("name", ["Q4_K", "Q6_K", "Q8_0"])
+@pytest.mark.parametrize(
+    "tile",
+    [
+        "warps_n=2,warps_m=1,matrices_n=1,matrices_m=2,k_chunk=64,weights=warp,scales=broadcast,x_block=256,decode=fp16",
+        "warps_n=2,warps_m=2,matrices_n=2,matrices_m=1,k_chunk=32,weights=block,scales=broadcast,x_block=32,decode=fp16,"
+        "split_k=2",
+        "warps_n=2,warps_m=1,matrices_n=1,matrices_m=1,k_chunk=256,weights=warp,activations=private,scales=raw,"
+        "x_block=256,pad=0,decode=fp32",
+    ],
+)
+def test_int8_proof(device: Runtime, name: str, tile: str) -> None:
+    limits = device.limits()
+    listed = matrices(limits, "s8", "s32")
+    if not listed:
+        pytest.skip(f"{limits.name} lists no int8 matrix")
+    own = MulMmCoopTile.parse(f"operands=int8,matrix={listed[0]},subgroup={limits.subgroup},{tile}")
+    verdict = prove(device, KERNEL, own, Problem(name, 40, 512, 19), "quick", 0)
+    assert verdict.right, (verdict.failed, verdict.detail)

@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from support.integer_weights import reference
 
 from warptile import formats, kernels, layouts
@@ -82,6 +83,9 @@ def emulated(source: Source) -> Source:
         ("matrices_n=2,matrices_m=1,k_chunk=128,prefetch=4", "Q4_0", 32, 160, 7, "fp32"),
         ("matrices_n=2,matrices_m=1,k_chunk=32,first=n", "Q6_K", 40, 256, 17, "fp32"),
         ("matrices_n=2,matrices_m=1,k_chunk=64,prefetch=2,buffers=2", "PTQ1_0", 32, 128, 5, "fp32"),
+        # Scales of 1/4 and more: such a block is decoded again, the other way.
+        ("matrices_n=2,matrices_m=1,k_chunk=64,buffers=2,decode=subnormal", "Q4_K", 32, 512, 17, "fp16"),
+        ("matrices_n=2,matrices_m=1,k_chunk=32,decode=subnormal,split_k=2", "Q4_0", 36, 128, 8, "fp32"),
     ],
 )
 def test_every_lane_holds_the_weights_it_multiplies(
@@ -106,3 +110,32 @@ def test_every_lane_holds_the_weights_it_multiplies(
     want = reference(name, blocks, n, k, x.astype(np.float32))
     assert dtype == "fp32" or np.abs(want).max() < 512
     np.testing.assert_array_equal(y, want.astype(x.dtype))
+
+
+@pytest.mark.parametrize("name", ["Q4_K", "Q4_0", "Q4_1"])
+def test_codes_as_subnormal_numbers_give_the_same_weights(device: Runtime, name: str) -> None:
+    """Scales below 1/4, powers of two: every weight is exact either way, and no block is decoded twice."""
+    found, n, k, m = formats.by_name(name), 32, 256, 5
+    own = MulMmCoopTile.parse(f"{ONE_WARP},matrices_n=2,matrices_m=1,k_chunk=64,buffers=2,decode=subnormal")
+    problem = Problem(name, n, k, m)
+    source = emulated(KERNEL.source(own, problem, dataclasses.replace(device.limits(), matrix_order="columns")))
+    # Without the second way, a block that needed it would come out infinite.
+    text = source.text.replace("if (again) sum_part(k0, x_row, s_first, true);", "")
+    assert text != source.text
+    binary = device.compile(dataclasses.replace(source, text=text))
+    blocks = exact_blocks(found, n * k // found.block_size, np.random.default_rng(3))
+    fields = found.split(blocks.reshape(-1, found.block_bytes))
+    small = {name: _divided(a) if a.dtype == np.uint16 else a for name, a in fields.scales.items()}
+    blocks = found.join(dataclasses.replace(fields, scales=small))
+    x = np.random.default_rng(m).integers(-2, 3, (m, k)).astype(np.float32)
+    weights = layouts.upload(device, layouts.pack(found, blocks.reshape(-1), n, k))
+    x_buffer, y_buffer = device.upload(x), device.upload(np.full((m, n), np.nan, np.float32))
+    device.execute(KERNEL.launch(binary, own, problem, x_buffer, weights, y_buffer))
+    y = device.download(y_buffer, np.float32, (m, n))
+    device.free([x_buffer, y_buffer, *(piece.buffer for piece in weights.slices)])
+    np.testing.assert_array_equal(y, reference(name, blocks, n, k, x))
+
+
+def _divided(halves: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """fp16 bits of numbers 128 times as small."""
+    return (halves.view(np.float16) / np.float16(128)).view(np.uint16)

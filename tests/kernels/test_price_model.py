@@ -17,7 +17,6 @@ from warptile.kernels.price_model import (
     mul_mmq_shared_bytes,
     registers,
     residency,
-    wmma_lds_bytes,
 )
 
 MALI = devices.by_name("mali-g610")
@@ -98,34 +97,6 @@ def test_mul_mmq_block_bytes(name: str, a: int) -> None:
 def test_mul_mmq_has_no_block_for_other_formats() -> None:
     with pytest.raises(UnusableInput, match="TQ1_0"):
         mul_mmq_shared_bytes("TQ1_0", 64, 64, 4)
-
-
-@pytest.mark.parametrize(
-    ("warps", "k_chunk", "iterations", "two_level", "bytes_"),
-    [
-        (4, 256, 0, True, 25600),
-        (8, 256, 0, True, 51200),
-        (8, 256, 1, True, 55872),
-        (8, 256, 3, True, 65216),
-        (8, 256, 3, False, 63168),
-        (8, 128, 8, True, 53760),
-        (8, 256, 4, True, 69888),
-        (2, 256, 0, True, 12800),
-        (4, 256, 1, True, 30272),
-        (4, 256, 3, True, 39616),
-        (4, 128, 8, True, 36352),
-    ],
-)
-def test_wmma_lds_budget(warps: int, k_chunk: int, iterations: int, two_level: bool, bytes_: int) -> None:
-    found = wmma_lds_bytes(warps, k_chunk, iterations, two_level)
-    assert found == bytes_
-    assert (found <= devices.by_name("rx-9060-xt").shared_bytes) == (bytes_ != 69888)
-
-
-def test_only_fewer_warps_fit_an_h200_through_vulkan() -> None:
-    limit = devices.by_name("h200").shared_bytes
-    assert wmma_lds_bytes(8, 256, 0, True) > limit
-    assert wmma_lds_bytes(4, 256, 3, True) <= limit
 
 
 def test_residency_names_each_limit() -> None:

@@ -71,6 +71,8 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ('tile = "mul_mmq:256,64', 'tile = "mul_warp:256,64', "[[arm]] 1 (four): tile: no kernel 'mul_warp'"),
         ('tile = "mul_mmq:256,64', 'tile = "mul_mmq:many,64', "tile for vulkan.mul_mmq: block_size='many' is not"),
         (",1,16,2", ",1,16,2,3", "13 values"),
+        ('tile = { p = "mul_mmq:256,64,64,32,16,16,1,2,2,1,16,2" }', "", "[[arm]] 2 (two): tile is missing"),
+        ('expect = "gain"', "lds = { warps = 8 }", "[[arm]] 2 (two): unknown key lds"),
         ("tile = { p =", "tile = { q =", "[[arm]] 2 (two): tile names problem q; problems are p"),
         ('expect = "gain"', 'expect = "luck"', "expect luck is none of gain"),
         ('expect = "gain"', 'against = "five"', "against names arm five"),

@@ -94,6 +94,9 @@ def test_arms_are_ordered_as_measured() -> None:
     }  # fmt: skip
     assert len(stand.proofs) == 3, "equal tiles are proved once"
     assert stand.races == 1, "arms of a problem share one race"
+    paper = {arm.arm: arm.ratio for arm in found.paper.arms}
+    assert found.spearman is not None
+    assert (found.spearman > 0) == (paper["one"] < paper["two"])  # type: ignore[operator]
 
 
 def test_a_wrong_arm_is_reported_and_not_raced() -> None:

@@ -9,7 +9,21 @@ from collections.abc import Sequence
 
 import typer
 
-from warptile.cli import bench, check, confirm, devices, inspect, journal, prove, study, table, trace, tune
+from warptile.cli import (
+    bench,
+    check,
+    confirm,
+    devices,
+    export,
+    inspect,
+    journal,
+    pipelines,
+    prove,
+    study,
+    table,
+    trace,
+    tune,
+)
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -24,8 +38,10 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 app.command("tune")(tune.tune)
+app.command("pipelines")(pipelines.pipelines)
 app.command("devices")(devices.devices)
 app.command("check")(check.check)
+app.command("export")(export.export)
 app.command("prove")(prove.prove)
 app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)

@@ -11,6 +11,7 @@ from rich.text import Text
 from warptile import check as checking
 from warptile import devices as files
 from warptile import kernels
+from warptile.cli import llama_cpp as llama
 from warptile.cli import options, show
 from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.places import Places
@@ -18,6 +19,7 @@ from warptile.runtimes import open_device
 
 
 def check(
+    context: typer.Context,
     tile: Annotated[
         str, typer.Option("--tile", help="KERNEL:field=value,... or the values alone, with --kernel.")
     ] = "",
@@ -35,11 +37,22 @@ def check(
     dtype: Annotated[
         str, typer.Option("--dtype", help="Activations of Triton's kernels: fp16, bf16 or fp32.")
     ] = "fp16",
+    llama_cpp: options.LlamaCpp = None,
+    subgroup: Annotated[
+        int | None, typer.Option("--subgroup", min=1, help="With --llama-cpp: only this subgroup size.")
+    ] = None,
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
 ) -> None:
-    """Say whether a tile is valid on a device, the rule it breaks, and what it costs. Nothing is run."""
+    """Say whether a tile is valid on a device, the rule it breaks, and what it costs. Nothing is run.
+
+    With --llama-cpp: whether the tuples of a llama.cpp checkout are, on common devices or on the one given.
+    """
+    if llama_cpp is not None:
+        named = context.get_parameter_source("device")
+        given = named is not None and named.name != "DEFAULT"
+        llama.check(llama_cpp, subgroup, limits_of(device, options.places(state, cache)) if given else None, json)
     if compile:
         _compile(tile, kernel, checking.problem_of(format, n, k, m, dtype), device, options.places(state, cache), json)
     if not tile:

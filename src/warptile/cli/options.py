@@ -21,6 +21,9 @@ Locks = Annotated[
 ]
 Ms = Annotated[str, typer.Option("--m", help="Numbers of tokens, such as 1,128,512.")]
 Budget = Annotated[str, typer.Option("--budget", help="Time to spend, such as 90s, 5m or 1h.")]
+LlamaCpp = Annotated[
+    Path | None, typer.Option("--llama-cpp", metavar="PATH", help="A checkout of llama.cpp, read where it is.")
+]
 Dtype = Annotated[
     str | None, typer.Option("--dtype", help="Type of x and y: fp32, fp16 or bf16; default: the device's own.")
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -86,11 +85,10 @@ def _heading(console: Console, found: Study, device: str, size: str) -> None:
 def print_paper(console: Console, table: Paper) -> None:
     """What each arm costs on each problem, what is refused and why, then the order predicted."""
     console.print(Text("\non paper: prices, not measurements", style="bold"))
-    for names, rows in _alike(table.rows):
-        console.print(
-            text(f"{', '.join(names)}: {rows[0].matmul.text()}" if len(names) == 1 else ", ".join(names), "dim")
-        )
-        console.print(_paper_rows(rows) if any(row.price for row in rows) else _budgets(rows))
+    for problem in dict.fromkeys(row.problem for row in table.rows):
+        rows = [row for row in table.rows if row.problem == problem]
+        console.print(text(f"{problem}: {rows[0].matmul.text()}", "dim"))
+        console.print(_paper_rows(rows))
     console.print()
     _refused(console, table)
     _print_arms(console, table)
@@ -99,28 +97,6 @@ def print_paper(console: Console, table: Paper) -> None:
         console.print(text(f"predicted: {' > '.join(table.predicted)}{how}"), soft_wrap=True)
     if table.expected:
         console.print(text(f"expected:  {' > '.join(table.expected)}", "dim"), soft_wrap=True)
-
-
-def _alike(rows: Sequence[PaperRow]) -> list[tuple[list[str], list[PaperRow]]]:
-    """Problems with their rows; those that are only budgeted, and alike, share one table."""
-    found: dict[object, tuple[list[str], list[PaperRow]]] = {}
-    for problem in dict.fromkeys(row.problem for row in rows):
-        mine = [row for row in rows if row.problem == problem]
-        priced = any(row.price for row in mine)
-        key = problem if priced else tuple((row.arm, row.lds_bytes, row.broken) for row in mine)
-        found.setdefault(key, ([], mine))[0].append(problem)
-    return list(found.values())
-
-
-def _budgets(rows: list[PaperRow]) -> Table:
-    table = grid()
-    table.add_column("arm", no_wrap=True)
-    table.add_column("LDS B", justify="right", no_wrap=True)
-    table.add_column("")
-    for row in rows:
-        why = f"refused, {row.broken[0].text()}" if row.broken else "budget only"
-        table.add_row(text(row.arm), str(row.lds_bytes or "-"), text(why, "yellow" if row.broken else "dim"))
-    return table
 
 
 def _paper_rows(rows: list[PaperRow]) -> Table:
@@ -134,12 +110,11 @@ def _paper_rows(rows: list[PaperRow]) -> Table:
     for row in rows:
         price = row.price
         if price is None:
-            lds = str(row.lds_bytes) if row.lds_bytes else "-"
-            why = row.broken[0].text() if row.broken else "budget only"
-            table.add_row(text(row.arm), lds, *["-"] * 6, Text("refused" if row.broken else ""), text(why))
+            shared = str(row.shared_bytes) if row.shared_bytes else "-"
+            table.add_row(text(row.arm), shared, *["-"] * 6, Text("refused"), text(row.broken[0].text()))
             continue
         cells = [
-            str(row.lds_bytes or price.shared_bytes),
+            str(price.shared_bytes),
             str(row.threads_by_shared or "-"),
             str(price.resident_threads),
             price.limited_by.replace(" memory", ""),
@@ -207,7 +182,8 @@ def print_measured(console: Console, result: Measured, control: str) -> None:
         problems = f"{arm.problems} problem" + ("s" if arm.problems > 1 else "")
         line = f"{arm.place:3} {arm.arm}: {show.ratio(arm.ratio, arm.low, arm.high)} over {problems}"
         console.print(text(line), soft_wrap=True)
-    console.print(text(f"measured:  {' > '.join(result.order)}"), soft_wrap=True)
+    how = "" if result.spearman is None else f", Spearman {result.spearman:.2f} of price and time over the arms"
+    console.print(text(f"measured:  {' > '.join(result.order)}{how}"), soft_wrap=True)
     console.print(text(f"predicted: {' > '.join(result.paper.predicted)}", "dim"), soft_wrap=True)
 
 

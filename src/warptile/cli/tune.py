@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from warptile.cli import live, options, show, tune_view
+from warptile.cli import llama_cpp as llama
 from warptile.cli.confirm import print_confirmation, run_confirm
 from warptile.contracts import UnusableInput
 from warptile.tune import tune as run_tune
@@ -17,9 +18,9 @@ from warptile.tuning.result import Hint, Interrupted
 def tune(
     source: Annotated[
         str, typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")
-    ],
+    ] = "",
     device: options.Device = options.FIRST_DEVICE,
-    m: options.Ms = options.DEFAULT_M,
+    m: options.Ms = "",
     budget: options.Budget = "5m",
     explore: Annotated[
         bool, typer.Option("--explore", help="Search on even where the table holds a winner for every matmul.")
@@ -29,14 +30,31 @@ def tune(
         bool, typer.Option("--confirm", help="Then hold the tuned model against the file decoded to float32.")
     ] = False,
     seed: options.Seed = 0,
+    llama_cpp: options.LlamaCpp = None,
+    format: Annotated[
+        str, typer.Option("--format", help="With --llama-cpp: formats of weights, such as Q4_K,Q4_1.")
+    ] = "Q4_K",
+    n: Annotated[int, typer.Option("--n", min=0, help="With --llama-cpp and no model: rows of the weights.")] = 0,
+    k: Annotated[int, typer.Option("--k", min=0, help="With --llama-cpp and no model: elements a row.")] = 0,
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
     locks: options.Locks = None,
 ) -> None:
-    """Find, prove, race and keep the fastest tile for every matmul of a model."""
+    """Find, prove, race and keep the fastest tile for every matmul of a model.
+
+    With --llama-cpp: the fastest tuple of each of llama.cpp's pipelines on its own shader, for a model's matmuls or
+    without a model; by default at 32, 64 and 128 tokens, which take its small, medium and large pipeline.
+    """
+    if not source and llama_cpp is None:
+        raise UnusableInput("tune needs a MODEL, or a checkout of llama.cpp with --llama-cpp")
+    m = m or (options.DEFAULT_M if llama_cpp is None else llama.DEFAULT_M)
     ms, time = options.token_counts(m), options.seconds(budget)
     kept = options.places(state, cache, locks)
+    if llama_cpp is not None:
+        run = llama.Tune(llama_cpp, source, tuple(format.split(",")), n, k, m)
+        llama.tune(run, device, time, kept, seed, explore, json, options.given(device=device, state=state, cache=cache))
+        return
     if confirm and not Path(source).is_file():
         raise UnusableInput(f"--confirm needs a model's file; {source} is none")
     try:

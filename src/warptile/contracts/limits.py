@@ -79,6 +79,6 @@ class Limits:
         """Whether a feature is present.
 
         fp16, int8, int64, int_dot, int_dot_accelerated, coopmat, subgroup_arithmetic, subgroup_shuffle, storage16,
-        storage8.
+        storage8, robust (bounds of buffers checked where a kernel asks for it).
         """
         return feature in self.features

@@ -1,6 +1,7 @@
 """How a matmul is computed: one folder a kernel, `kernels/RUNTIME/NAME/`, exporting `KERNEL`.
 
-Folders are found by scanning, so adding a kernel touches its own folder only.
+Folders are found by scanning, so adding a kernel touches its own folder only. A folder without `KERNEL` holds a kernel
+that is made from something of the user's (a checkout of llama.cpp); whoever makes one hands it on, as `Kernels`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from warptile.contracts import Kernel, Tile, UnusableInput
+from warptile.contracts import Kernel, Limits, Tile, UnusableInput
 
 
 @functools.cache
@@ -24,8 +26,10 @@ def all_kernels() -> Mapping[str, Kernel]:
         package = importlib.import_module(f"{__name__}.{runtime.name}")
         for room in pkgutil.iter_modules(package.__path__):
             if room.ispkg:
-                kernel: Kernel = importlib.import_module(f"{package.__name__}.{room.name}").KERNEL
-                found[kernel.name] = kernel
+                module = importlib.import_module(f"{package.__name__}.{room.name}")
+                kernel: Kernel | None = getattr(module, "KERNEL", None)
+                if kernel is not None:
+                    found[kernel.name] = kernel
     return MappingProxyType(found)
 
 
@@ -67,3 +71,24 @@ def parse_tile(text: str, kernel: str | None = None) -> tuple[Kernel, Tile]:
     if prefix is not None and kernel is not None and by_name(kernel) is not found:
         raise UnusableInput(f"tile {text!r} belongs to {found.name}, not to {kernel}")
     return found, found.tile_type.parse(text)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """`parse_tile` that also knows kernels made by the caller. It pickles where they do, so it goes with a job."""
+
+    made: tuple[Kernel, ...] = ()
+
+    def __call__(self, text: str) -> tuple[Kernel, Tile]:
+        """The kernel and tile of a text form. Raises UnusableInput as `parse_tile`."""
+        name = text.split(":", 1)[0]
+        for kernel in self.made:
+            if kernel.name == name:
+                return kernel, kernel.tile_type.parse(text)
+        return parse_tile(text)
+
+
+def arrangement_of(kernel: Kernel, limits: Limits) -> str:
+    """How a kernel wants packed weights to lie: its own `arrangement` where it has one, else the device's."""
+    own: str = getattr(kernel, "arrangement", "")
+    return own or limits.arrangement

@@ -226,14 +226,3 @@ def mul_mmq_shared_bytes(format_name: str, tile_n: int, tile_m: int, bk_step: in
     if format_name not in MMQ_WEIGHT_BYTES:
         raise UnusableInput(f"mul_mmq has no cached block for {format_name}; it has {', '.join(MMQ_WEIGHT_BYTES)}")
     return bk_step * (MMQ_WEIGHT_BYTES[format_name] * tile_n + MMQ_ACTIVATION_BYTES * tile_m)
-
-
-def wmma_lds_bytes(warps: int, k_chunk: int, iterations: int, two_level_scales: bool) -> int:
-    """LDS bytes of one workgroup of the RDNA4 int8 matrix kernel.
-
-    warps * (16 * k_chunk + 2048 + (256 where scales and minimums are two-level, as Q4_K's; 0 for Q6_K))
-    + 16 * iterations * (4 + k_chunk + k_chunk / 8). iterations: groups of 16 activation rows staged for all warps,
-    0 where activations are not staged.
-    """
-    weights = warps * (16 * k_chunk + 2048 + (256 if two_level_scales else 0))
-    return weights + 16 * iterations * (4 + k_chunk + k_chunk // 8)

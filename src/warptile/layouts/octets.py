@@ -19,8 +19,15 @@ def octet_glsl(layout: Layout) -> str:
     `void load_octets4(row, chunk, j, rows, out Octet o[4])`: of rows row .. row+3, with one vector load a plane word
     where codes lie in bit planes; row and rows are multiples of 4 then.
     `uint octet4(o, j, h)`: codes of elements 8j+4h .. 8j+4h+3, one a byte; h is 0 or 1.
+    `uint octet_nibbles(o, h, odd)`, where `has_nibbles`: 16^h times the codes of elements e and e + 2, e = 8j+4h+odd,
+    in the low and the high half.
     """
     return _bit_planes(layout.codes) if isinstance(layout.codes, BitPlanes) else _CHUNKED
+
+
+def has_nibbles(layout: Layout) -> bool:
+    """Whether an octet is one word of eight codes of 4 bits."""
+    return isinstance(layout.codes, BitPlanes) and layout.codes.widths == (4,)
 
 
 def _bit_planes(codes: BitPlanes) -> str:
@@ -51,7 +58,7 @@ void load_octets4(uint row, uint chunk, uint j, uint rows, out Octet o[4]) {{
 uint octet4(Octet o, uint j, uint h) {{
     return {" | ".join(terms)};
 }}
-"""
+{_NIBBLES if codes.widths == (4,) else ""}"""
 
 
 def _codes(plane: int, bits: int, low: int) -> str:
@@ -62,6 +69,12 @@ def _codes(plane: int, bits: int, low: int) -> str:
     term = f"((o.p{plane}[0] >> ({shift})) & {mask:#010x}u)"
     return f"({term} << {low}u)" if low else term
 
+
+_NIBBLES = """\
+uint octet_nibbles(Octet o, uint h, uint odd) {
+    return (o.p0[0] >> (8u * odd)) & (h == 0u ? 0x000f000fu : 0x00f000f0u);
+}
+"""
 
 _CHUNKED = """\
 struct Octet {

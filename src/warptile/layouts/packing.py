@@ -32,7 +32,7 @@ class PackedSlice:
     planes: tuple[int, ...]
 
 
-ARRANGEMENTS = ("rows", "quads")
+ARRANGEMENTS = ("rows", "quads", "file")
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,10 @@ def pack(
     """Pack w[n, k]'s file blocks (u8, n * k / block_size * block_bytes bytes in row order).
 
     max_bytes: most bytes a slice may have; rows are cut into slices to fit. arrangement: how words lie, a device's
-    `Limits.arrangement`: "rows" (rows run fastest; see docs/architecture.md) or "quads" (`layouts.triton`). Beyond the
-    result, only a tile of a few megabytes is held. Raises UnusableInput where k is not a multiple of the block, the
-    bytes do not match (n, k), one row alone exceeds max_bytes, or the arrangement is unknown.
+    `Limits.arrangement`: "rows" (rows run fastest; see docs/architecture.md), "quads" (`layouts.triton`), or "file"
+    (the file's blocks row by row, padded to whole words). Beyond the result, only a tile of a few megabytes is held.
+    Raises UnusableInput where k is not a multiple of the block, the bytes do not match (n, k), one row alone exceeds
+    max_bytes, or the arrangement is unknown.
     """
     slices = tuple(pack_slices(format, blocks, n, k, max_bytes, arrangement))
     return PackedWeights(format, n, k, slices, arrangement)
@@ -75,12 +76,14 @@ def pack_slices(
 ) -> Iterator[PackedSlice]:
     """The slices of `pack` one at a time, for a caller that hands each to a device before the next is made."""
     rows_of = checked_rows(format, blocks, n, k)
-    step = rows_per_slice(format.layout, n, k, max_bytes, arrangement)
+    step = rows_per_slice(format, n, k, max_bytes, arrangement)
     for row0 in range(0, n, step):
         part = rows_of[row0 : row0 + step]
         if arrangement == "quads":
             words, starts = pack_rows(format, part, k)
             yield PackedSlice(row0, len(part), words, starts)
+        elif arrangement == "file":
+            yield PackedSlice(row0, len(part), _file_words(part), (0,))
         else:
             yield _pack_rows(format, part, row0, k)
 
@@ -96,7 +99,7 @@ def pack_repeated(
         return pack(format, np.resize(blocks, (n, row_bytes)), n, k, max_bytes, arrangement)
     rows_of = checked_rows(format, blocks, len(blocks), k)
     slices = []
-    step = rows_per_slice(format.layout, n, k, max_bytes, arrangement)
+    step = rows_per_slice(format, n, k, max_bytes, arrangement)
     for row0 in range(0, n, step):
         rows = min(step, n - row0)
         words, starts = pack_rows(format, np.roll(rows_of, -row0, axis=0), k, rows)
@@ -104,13 +107,21 @@ def pack_repeated(
     return PackedWeights(format, n, k, tuple(slices), arrangement)
 
 
-def slice_bytes(layout: Layout, rows: int, k: int, arrangement: str = "rows") -> int:
+def slice_bytes(format: Format, rows: int, k: int, arrangement: str = "rows") -> int:
     """Bytes of a packed slice of `rows` rows. Raises UnusableInput for an unknown arrangement."""
     if arrangement == "quads":
-        return quad_arrangement(layout, k).offsets(rows)[1] * 4
+        return quad_arrangement(format.layout, k).offsets(rows)[1] * 4
+    if arrangement == "file":
+        return -(-rows * format.row_bytes(k) // 4) * 4
     if arrangement != "rows":
         raise UnusableInput(f"no arrangement {arrangement!r} of packed weights; there are {', '.join(ARRANGEMENTS)}")
-    return layout.offsets(rows, k)[1] * 4
+    return format.layout.offsets(rows, k)[1] * 4
+
+
+def _file_words(rows_of: U8) -> NDArray[np.uint32]:
+    words = np.zeros(-(-rows_of.size // 4), "<u4")
+    words.view(np.uint8)[: rows_of.size] = rows_of.reshape(-1)
+    return words
 
 
 def checked_rows(format: Format, blocks: U8, n: int, k: int) -> U8:
@@ -125,15 +136,15 @@ def checked_rows(format: Format, blocks: U8, n: int, k: int) -> U8:
     return blocks.reshape(n, row_bytes)
 
 
-def rows_per_slice(layout: Layout, n: int, k: int, max_bytes: int | None, arrangement: str = "rows") -> int:
+def rows_per_slice(format: Format, n: int, k: int, max_bytes: int | None, arrangement: str = "rows") -> int:
     """Most rows whose slice fits max_bytes, a multiple of 64 where 64 fit. Raises UnusableInput where none fits."""
-    whole = slice_bytes(layout, n, k, arrangement)
+    whole = slice_bytes(format, n, k, arrangement)
     if max_bytes is None or whole <= max_bytes:
         return n
     low, high = 0, n
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (middle, high) if slice_bytes(layout, middle, k, arrangement) <= max_bytes else (low, middle)
+        low, high = (middle, high) if slice_bytes(format, middle, k, arrangement) <= max_bytes else (low, middle)
     if low == 0:
         raise UnusableInput(f"one packed row of k = {k} exceeds the device's buffer limit of {max_bytes} bytes")
     return low - low % _ROW_STEP if low >= _ROW_STEP else low
@@ -177,6 +188,11 @@ def unpack(packed: PackedWeights) -> U8:
     """The file's blocks, u8[n, row bytes]: the inverse of `pack`, to the byte."""
     format = packed.format
     out = np.empty((packed.n, format.row_bytes(packed.k)), dtype=np.uint8)
+    if packed.arrangement == "file":
+        for piece in packed.slices:
+            part = out[piece.row0 : piece.row0 + piece.rows]
+            part[:] = piece.words.view(np.uint8)[: part.size].reshape(part.shape)
+        return out
     if packed.arrangement == "quads":
         for piece in packed.slices:
             out[piece.row0 : piece.row0 + piece.rows] = unpack_rows(format, piece.words, piece.rows, packed.k)

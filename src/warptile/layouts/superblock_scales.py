@@ -41,7 +41,7 @@ def cut_six_bit_pairs(words: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return a, b
 
 
-def _glsl_six_bit_pair(plane: int) -> str:
+def glsl_six_bit_pair(plane: int) -> str:
     """Statements that leave the pair of `chunk` in uints `a` and `b`."""
     return (
         f"    uint sub = P.plane[{plane}] + (chunk / 8u) * 3u * rows + row;\n"
@@ -91,7 +91,7 @@ class SixBitScaleMinimum:
         """c.d = d * sc, c.m = dmin * mn."""
         return (
             f"    vec2 dm = unpackHalf2x16(W[P.plane[{first}] + (chunk / 8u) * rows + row]);\n"
-            + _glsl_six_bit_pair(first + 1)
+            + glsl_six_bit_pair(first + 1)
             + "    c.d = dm.x * float(a);\n    c.m = dm.y * float(b);\n"
         )
 
@@ -168,7 +168,7 @@ class SixBitScale16:
     def glsl_load(self, first: int) -> str:
         """c.d = d * (pair - 32)."""
         return (
-            _glsl_six_bit_pair(first + 1)
+            glsl_six_bit_pair(first + 1)
             + f"    c.d = plane_half({first}u, (chunk / 8u) * rows + row) * vec2(int(a) - 32, int(b) - 32);\n"
         )
 

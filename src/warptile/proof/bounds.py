@@ -26,9 +26,16 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
     Activations brought into fp16's upper range by a power of two, the largest magnitude a of their part of a row going
     into [2^14, 2^15) ("fp16 over its largest"), move by u16 |x| (bf16: not at all), or by half a subnormal spacing:
     2^-25 / 2^14 of a, which is at most sum |x|.
+2a. llama.cpp's int8 kernel keeps scales of activations as fp16 ("q8_1 fp16"): s moves by at most 2 u16 s and one
+    subnormal spacing, so s code, of magnitude at most a, by 2 u16 a (1 + gamma_2) + 127 * 2^-24. A minimum is
+    multiplied by the sum of its block's activations, kept as fp16 too: its move counts as a second one of the weight's
+    terms ("fp16 scales twice").
 2b. A weight decoded in fp16 ("fp16 decode"): scale and minimum are rounded to fp16, each by 2 u16 of itself and one
     subnormal spacing, the code minus its offset (at most 255) is exact, and one fused multiply-add rounds the result:
-    e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24.
+    e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24. A device that keeps minimum and result in units of 2^6
+    and the scale in units of 2^-18 (`mul_mm_coop` with decode=subnormal) rounds no coarser: its spacings are 2^-18 for
+    minimum and result and 15 * 2^-42 for code times scale, together below 257 * 2^-24; an offset is part of its
+    minimum, and of A.
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
    order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.
@@ -57,7 +64,9 @@ SUBNORMAL_SPACING_FP16 = 2.0**-24
 LARGEST_CODE = 255
 """Of any format: codes are at most eight bits, codebook values at most a signed byte."""
 LARGEST_STEP = 128
-ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType({"q8_1": 32, "q8_64": 64, "q8_128": 128, "q8_256": 256})
+ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType(
+    {"q8_1": 32, "q8_64": 64, "q8_128": 128, "q8_256": 256, "q8_1 fp16": 32}
+)
 """Elements that share a scale in activations quantized to int8 codes of at most 127."""
 
 OVER_LARGEST = "fp16 over its largest"
@@ -150,6 +159,9 @@ def weight_moves(kind: str) -> Moves:
     "fp16 scales" (a whole-number code with its scale and minimum rounded to fp16) or "fp16 decode" (step 2b).
     """
     decode = gamma(2, ROUNDOFF["fp32"])
+    if kind == "fp16 scales twice":
+        once = 2 * ROUNDOFF["fp16"] * (1 + decode)
+        return Moves(2 * decode + once + once * (1 + once), 0.0, 2 * (LARGEST_STEP + 1) * SUBNORMAL_SPACING_FP16)
     if kind == "fp16 scales":
         return Moves(2 * decode + 2 * ROUNDOFF["fp16"] * (1 + decode), 0.0, (LARGEST_STEP + 1) * SUBNORMAL_SPACING_FP16)
     if kind == "fp16 decode":
@@ -174,6 +186,9 @@ def activation_moves(kind: str, stored: str) -> Moves:
     """e_x of an activation of type `stored` that is multiplied as `kind`."""
     if kind in ACTIVATION_BLOCKS:
         near = gamma(2, ROUNDOFF["fp32"])
+        if kind.endswith(" fp16"):
+            block = (1 + near) / 254 + 2 * ROUNDOFF["fp16"] * (1 + near)
+            return Moves(0.0, gamma(8, ROUNDOFF["fp32"]), 127 * SUBNORMAL_SPACING_FP16, block=block)
         return Moves(0.0, gamma(8, ROUNDOFF["fp32"]), 127 * SMALLEST_NORMAL["fp32"], block=(1 + near) / 254)
     if kind == OVER_LARGEST:
         return Moves(0.0, 0.0 if stored == "bf16" else ROUNDOFF["fp16"], SMALLEST_NORMAL["fp32"], spread=2.0**-39)

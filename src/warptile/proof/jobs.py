@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -9,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import kernels
-from warptile.contracts import Problem, Runtime, UnusableInput, Verdict
+from warptile.contracts import Kernel, Problem, Runtime, Tile, UnusableInput, Verdict
 from warptile.proof.proving import prove
 from warptile.proof.references import ReferenceCache
 from warptile.weights import QuantTensor
 
+Resolve = Callable[[str], tuple[Kernel, Tile]]
 _REFERENCES = "proof.references"
 
 
@@ -34,13 +36,14 @@ def prove_job(
     seed: int = 0,
     real: RealWeights | None = None,
     deadline: float | None = None,
+    resolve: Resolve = kernels.parse_tile,
 ) -> Verdict:
-    """Prove a tile, given by its text, on a problem.
+    """Prove a tile, given by its text, on a problem. resolve: finds its kernel.
 
     References are kept in `runtime.scratch` for the next job. Raises what `prove` raises, and UnusableInput where the
     real tensor is unusable or is not a weight of the problem's format and k.
     """
-    kernel, parsed = kernels.parse_tile(tile)
+    kernel, parsed = resolve(tile)
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
     blocks = None if real is None else real_blocks(real, problem)
     return prove(runtime, kernel, parsed, problem, level, seed, blocks, deadline=deadline, cache=cache)

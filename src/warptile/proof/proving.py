@@ -22,6 +22,7 @@ from warptile.contracts import (
     UnusableInput,
     Verdict,
 )
+from warptile.kernels import arrangement_of
 from warptile.proof import checks
 from warptile.proof.bounds import ACTIVATION_BLOCKS, Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
@@ -173,12 +174,13 @@ class _Proof:
             SIGNIFICANT_BITS.get(arithmetic.weights.partition(" ")[0], 24) if kind == "exact" else 24,
         )
         rows = PERIOD if kind == "whole" else shape.n
+        arrangement = arrangement_of(self.kernel, limits)
         case = self.cache.case(wanted, *self.largest[kind, shape.k], blocks).part(shape.m, rows)
         if kind == "whole":
             most, on_card = limits.max_buffer_bytes, limits.kind == "gpu"
-            packed = self.cache.whole(wanted, case, shape.n, most, limits.arrangement, keep_large=on_card)
+            packed = self.cache.whole(wanted, case, shape.n, most, arrangement, keep_large=on_card)
         else:
-            packed = self.cache.packed(wanted, case, shape.slice_rows, limits.arrangement)
+            packed = self.cache.packed(wanted, case, shape.slice_rows, arrangement)
         binary = self.compiled(shape)
 
         def once(again: bool) -> tuple[Real, Finding | None]:

@@ -114,7 +114,7 @@ class ReferenceCache:
     def packed(self, wanted: Wanted, case: Case, slice_rows: int = 0, arrangement: str = "rows") -> PackedWeights:
         """The case's weights in their layout, in slices of at most `slice_rows` rows (0: in one)."""
         n = len(case.blocks)
-        most = slice_bytes(wanted.fmt.layout, slice_rows, wanted.k, arrangement) if slice_rows else None
+        most = slice_bytes(wanted.fmt, slice_rows, wanted.k, arrangement) if slice_rows else None
         key = (wanted.fmt.name, wanted.k, slice_rows, n, arrangement, _digest(case.blocks))
         blocks = np.ascontiguousarray(case.blocks)
         return self._kept(key, lambda: pack(wanted.fmt, blocks, n, wanted.k, most, arrangement))

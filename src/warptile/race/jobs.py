@@ -5,18 +5,18 @@ One bench is kept in `runtime.scratch`, for the problem and weights screened or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile import formats
+from warptile import formats, kernels
 from warptile.contracts import Arm, DeviceWeights, Problem, Race, Runtime, UnusableInput
 from warptile.layouts import pack_repeated, upload
 from warptile.proof.jobs import scratch
 from warptile.proof.weights import random_blocks
-from warptile.race.bench import Bench, close_bench, open_bench
+from warptile.race.bench import Bench, Resolve, close_bench, open_bench
 from warptile.race.racing import race
 from warptile.race.screening import Screening, screen
 from warptile.weights import QuantTensor
@@ -47,11 +47,24 @@ def screen_job(
     budget_seconds: float,
     seed: int,
     keep: int = 4,
+    resolve: Resolve = kernels.parse_tile,
 ) -> Screening:
-    """Screen tiles (text form -> id of the proved binary), in their order, on a bench kept for the next job."""
-    bench = bench_for(runtime, problem, weights, fresh=False)
+    """Screen tiles (text form -> id of the proved binary), in their order, on a bench kept for the next job.
+
+    resolve: finds the kernels of tiles; all want packed weights to lie the same way.
+    """
+    bench = bench_for(runtime, problem, weights, False, _arrangement(runtime, proved, resolve))
     arms = [Arm(tile, problem) for tile in proved]
-    return screen(runtime, arms, bench=bench, seed=seed, budget_seconds=budget_seconds, keep=keep, expected=proved)
+    return screen(
+        runtime,
+        arms,
+        bench=bench,
+        seed=seed,
+        budget_seconds=budget_seconds,
+        keep=keep,
+        expected=proved,
+        resolve=resolve,
+    )
 
 
 def race_job(
@@ -65,13 +78,15 @@ def race_job(
     seed: int,
     confirm: bool = False,
     rounds: int = 40,
+    resolve: Resolve = kernels.parse_tile,
 ) -> list[Race]:
     """Race proved tiles against the incumbent; `decide` takes the result.
 
     confirm: on fresh buffers, with everything uploaded anew, as the second race of a decision must be; the caller gives
-    it another seed than the first.
+    it another seed than the first. resolve: as in `screen_job`.
     """
-    bench = bench_for(runtime, problem, weights, fresh=confirm)
+    arrangement = _arrangement(runtime, [incumbent, *challengers], resolve)
+    bench = bench_for(runtime, problem, weights, confirm, arrangement)
     return race(
         runtime,
         Arm(incumbent, problem),
@@ -81,6 +96,7 @@ def race_job(
         budget_seconds=budget_seconds,
         expected=proved,
         rounds=rounds,
+        resolve=resolve,
     )
 
 
@@ -91,9 +107,24 @@ def release_job(runtime: Runtime) -> None:
         close_bench(runtime, held[1])
 
 
-def bench_for(runtime: Runtime, problem: Problem, weights: BenchWeights, fresh: bool) -> Bench:
-    """The bench kept for this problem and these weights, or a new one (always, where `fresh`) that replaces it."""
-    key = (problem, weights)
+def _arrangement(runtime: Runtime, tiles: Iterable[str], resolve: Resolve) -> str:
+    """How the tiles' kernels want packed weights to lie. Raises UnusableInput where they differ."""
+    limits = runtime.limits()
+    found = {kernels.arrangement_of(resolve(tile)[0], limits) for tile in tiles}
+    if len(found) > 1:
+        raise UnusableInput(f"tiles of kernels with weights arranged as {' and '.join(sorted(found))} cannot race")
+    return found.pop() if found else limits.arrangement
+
+
+def bench_for(
+    runtime: Runtime, problem: Problem, weights: BenchWeights, fresh: bool, arrangement: str | None = None
+) -> Bench:
+    """The bench kept for this problem and these weights, or a new one (always, where `fresh`) that replaces it.
+
+    arrangement: how packed weights lie; None: as the device's kernels want them.
+    """
+    arrangement = arrangement or runtime.limits().arrangement
+    key = (problem, weights, arrangement)
     held: tuple[object, Bench] | None = scratch(runtime).get(_BENCH)
     if held is not None and held[0] == key and not fresh:
         return held[1]
@@ -105,7 +136,7 @@ def bench_for(runtime: Runtime, problem: Problem, weights: BenchWeights, fresh: 
         problem.n,
         problem.k,
         limits.max_buffer_bytes,
-        limits.arrangement,
+        arrangement,
     )
 
     def copy() -> DeviceWeights:

@@ -11,7 +11,7 @@ from typing import Any
 from warptile import devices, formats, kernels
 from warptile.contracts import Problem, UnusableInput
 from warptile.gguf.escape import escaped, shown
-from warptile.studies.study import EXPECTATIONS, Lds, Size, Study, StudyArm, StudyProblem, scaled
+from warptile.studies.study import EXPECTATIONS, Size, Study, StudyArm, StudyProblem, scaled
 
 _MOST = 2**31 - 1
 _MOST_BYTES = 1 << 20
@@ -116,17 +116,17 @@ def _problem(entry: _Entry) -> StudyProblem:
 
 
 def _arm(entry: _Entry, sizes: tuple[str, ...], problems: list[str]) -> StudyArm:
-    entry.only(("name", "tile", "lds", "size", "against", "expect", "source", "why", "also"))
+    entry.only(("name", "tile", "size", "against", "expect", "source", "why", "also"))
     expect = entry.text("expect", "open")
     if expect not in EXPECTATIONS:
         raise UnusableInput(f"{entry.where}: expect {escaped(expect)} is none of {', '.join(EXPECTATIONS)}")
     found = [_size(entry, problems)]
     if "size" in entry.table:
-        found += [_size(inner, problems, ("tile", "lds")) for inner in entry.entries("size")]
+        found += [_size(inner, problems, ("tile",)) for inner in entry.entries("size")]
     if len(found) != len(sizes):
         raise UnusableInput(
             f"{entry.where}: {len(found)} sizes, the study has {len(sizes)} ({', '.join(sizes)}):"
-            " the arm's own tile or lds, then one [[arm.size]] for each further one"
+            " the arm's own tile, then one [[arm.size]] for each further one"
         )
     also = entry.texts("also", ())
     for text in also:
@@ -145,16 +145,9 @@ def _arm(entry: _Entry, sizes: tuple[str, ...], problems: list[str]) -> StudyArm
 def _size(entry: _Entry, problems: list[str], only: tuple[str, ...] = ()) -> Size:
     if only:
         entry.only(only)
-    lds = None
-    if "lds" in entry.table:
-        inner = entry.inner("lds")
-        inner.only(("warps", "k_chunk", "it_group"))
-        lds = Lds(inner.whole("warps"), inner.whole("k_chunk"), inner.whole("it_group", least=0))
     value = entry.table.get("tile")
     if value is None:
-        if lds is None:
-            raise UnusableInput(f"{entry.where}: tile is missing (or lds, for an arm that is only budgeted)")
-        return Size({}, lds)
+        raise UnusableInput(f"{entry.where}: tile is missing")
     tiles = value if isinstance(value, dict) else dict.fromkeys(problems, value)
     for problem, text in tiles.items():
         if problem not in problems:
@@ -164,7 +157,7 @@ def _size(entry: _Entry, problems: list[str], only: tuple[str, ...] = ()) -> Siz
         if not isinstance(text, str):
             raise UnusableInput(f"{entry.where}: tile is not text")
         _tile(text, f"{entry.where}: tile")
-    return Size({name: kernels.parse_tile(text)[1].text() for name, text in tiles.items()}, lds)
+    return Size({name: kernels.parse_tile(text)[1].text() for name, text in tiles.items()})
 
 
 def _tile(text: str, where: str) -> None:
@@ -209,12 +202,10 @@ class _Entry:
             raise UnusableInput(f"{self.where}: {key} is not a list of texts")
         return list(value)
 
-    def whole(self, key: str, least: int = 1) -> int:
+    def whole(self, key: str) -> int:
         value = self._value(key)
-        if type(value) is not int or not least <= value <= _MOST:
-            raise UnusableInput(
-                f"{self.where}: {key} = {escaped(str(value))} is not a whole number from {least} to {_MOST}"
-            )
+        if type(value) is not int or not 1 <= value <= _MOST:
+            raise UnusableInput(f"{self.where}: {key} = {escaped(str(value))} is not a whole number from 1 to {_MOST}")
         return value
 
     def positive(self, key: str, default: float) -> float:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from scipy.stats import spearmanr
+
 from warptile.contracts import CandidateRejected, Identity, Limits, Problem, Race, UnusableInput
 from warptile.studies.paper import Paper, PaperRow, paper
 from warptile.studies.study import Study
@@ -75,7 +77,10 @@ class MeasuredArm:
 
 @dataclass(frozen=True)
 class Measured:
-    """A study measured beside its paper table. order: arm names, fastest first."""
+    """A study measured beside its paper table. order: arm names, fastest first.
+
+    spearman: of the arms' ratios on paper and measured, over the problems each ran; None with fewer than three arms.
+    """
 
     study: str
     identity: Identity
@@ -85,6 +90,7 @@ class Measured:
     order: tuple[str, ...]
     expected: tuple[str, ...]
     paper: Paper
+    spearman: float | None = None
 
 
 def measure(
@@ -97,15 +103,15 @@ def measure(
     say = progress or (lambda line: None)
     limits, identity = stand.describe()
     table = paper(study, limits)
-    if not any(row.tile for row in table.rows):
-        raise UnusableInput(f"study {study.name} only budgets shared memory: no arm has a tile to run; give --paper")
     rows: list[MeasuredRow] = []
     for problem in study.problems:
-        mine = [row for row in table.rows if row.problem == problem.name and row.tile]
+        mine = [row for row in table.rows if row.problem == problem.name]
         rows += _problem(study, stand, problem.on(limits), mine, seconds / len(study.problems), seed, say)
     arms = _summary(study, rows)
     order = tuple(arm.arm for arm in arms)
-    return Measured(study.name, identity, table.size, tuple(rows), arms, order, study.expected, table)
+    return Measured(
+        study.name, identity, table.size, tuple(rows), arms, order, study.expected, table, _spearman(arms, table)
+    )
 
 
 def _problem(
@@ -179,6 +185,14 @@ def _summary(study: Study, rows: Sequence[MeasuredRow]) -> tuple[MeasuredArm, ..
     return tuple(
         MeasuredArm(name, i, ratio, low, high, count) for i, (name, ratio, low, high, count) in enumerate(found, 1)
     )
+
+
+def _spearman(arms: Sequence[MeasuredArm], table: Paper) -> float | None:
+    priced = {arm.arm: arm.ratio for arm in table.arms if arm.ratio is not None}
+    both = [(priced[arm.arm], arm.ratio) for arm in arms if arm.arm in priced]
+    if len(both) < 3 or any(len(set(column)) < 2 for column in zip(*both, strict=True)):
+        return None
+    return float(spearmanr([paper for paper, _ in both], [measured for _, measured in both]).statistic)
 
 
 def _is_control(row: MeasuredRow) -> bool:

@@ -29,11 +29,12 @@ class Beside:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """An arm on a problem. price: None where it is refused (`broken` says why) or only budgeted.
+    """An arm on a problem. price: None where it is refused (`broken` says why).
 
-    barriers: of a whole launch, a workgroup. ratio: the control's paper seconds over this one's. size: its size's name;
-    lds_bytes: the budget, 0 without one. threads_by_shared: resident threads if shared memory and the thread limit
-    alone decided, 0 where the device does not state its pool.
+    barriers: of a whole launch, a workgroup. ratio: the control's paper seconds over this one's. size: its size's name.
+    shared_bytes: a workgroup's, by the kernel's own price; of a refused arm too where it only exceeds the device.
+    threads_by_shared: resident threads if shared memory and the thread limit alone decided, 0 where the device does not
+    state its pool.
     """
 
     arm: str
@@ -45,7 +46,7 @@ class PaperRow:
     price: Price | None
     barriers: int
     ratio: float | None
-    lds_bytes: int
+    shared_bytes: int
     beside: tuple[Beside, ...]
     threads_by_shared: int = 0
 
@@ -115,9 +116,11 @@ def paper(study: Study, limits: Limits) -> Paper:
 
 def _row(study: Study, each: Fit, limits: Limits) -> PaperRow:
     problem = each.problem.on(limits)
-    price, barriers, beside, by_shared = None, 0, [], 0
-    if each.tile and not each.broken:
-        kernel, tile = each.parsed
+    price, barriers, beside, by_shared, shared_bytes = None, 0, [], 0, 0
+    kernel, tile = each.parsed
+    if all(rule.well_formed for rule in each.broken):
+        shared_bytes = kernel.price(tile, problem, limits).shared_bytes
+    if not each.broken:
         price = kernel.price(tile, problem, limits)
         barriers = price.barriers * math.ceil(problem.k / kernel.boundaries(tile)[2])
         by_shared = _threads_by_shared(price.shared_bytes, kernel.source(tile, problem, limits).workgroup, limits)
@@ -136,7 +139,7 @@ def _row(study: Study, each: Fit, limits: Limits) -> PaperRow:
         price,
         barriers,
         None,
-        each.lds_bytes,
+        shared_bytes,
         tuple(beside),
         by_shared,
     )

@@ -8,20 +8,16 @@ from warptile import kernels
 from warptile.contracts import BrokenRule, Kernel, Limits, Tile, UnusableInput
 from warptile.studies.study import Study, StudyArm, StudyProblem
 
-LDS_RULE = "LDS bytes <= shared bytes of a workgroup"
-
 
 @dataclass(frozen=True)
 class Fit:
-    """One arm at one size on one problem of a device. broken: the rules that refuse it; lds_bytes: 0 without a
-    budget."""
+    """One arm at one size on one problem of a device. broken: the rules that refuse it."""
 
     arm: str
     problem: StudyProblem
     size: int
     tile: str
     broken: tuple[BrokenRule, ...]
-    lds_bytes: int = 0
 
     @property
     def parsed(self) -> tuple[Kernel, Tile]:
@@ -33,21 +29,14 @@ def fit(arm: StudyArm, problem: StudyProblem, size: int, limits: Limits) -> Fit 
     """Whether an arm's size is valid for a problem on a device; None where the arm does not run the problem."""
     chosen = arm.sizes[size]
     text = chosen.tiles.get(problem.name, "")
-    if not text and chosen.tiles:
+    if not text:
         return None
-    broken: list[BrokenRule] = []
-    nbytes = chosen.lds.nbytes(problem.problem.format) if chosen.lds else 0
-    if nbytes > limits.shared_bytes:
-        broken.append(BrokenRule(LDS_RULE, f"{nbytes} > {limits.shared_bytes}", well_formed=True))
-    if text:
-        kernel, tile = kernels.parse_tile(text)
-        if kernel.runtime != limits.runtime:
-            broken.append(
-                BrokenRule("kernel and device are of one runtime", f"{kernel.name}, device of {limits.runtime}")
-            )
-        else:
-            broken += kernel.broken_rules(tile, problem.on(limits), limits)
-    return Fit(arm.name, problem, size, text, tuple(broken), nbytes)
+    kernel, tile = kernels.parse_tile(text)
+    if kernel.runtime != limits.runtime:
+        broken = [BrokenRule("kernel and device are of one runtime", f"{kernel.name}, device of {limits.runtime}")]
+    else:
+        broken = kernel.broken_rules(tile, problem.on(limits), limits)
+    return Fit(arm.name, problem, size, text, tuple(broken))
 
 
 def fits(study: Study, size: int, limits: Limits) -> list[Fit]:
@@ -70,7 +59,9 @@ def choose_size(study: Study, limits: Limits) -> int:
             best, most = size, valid
     if best < 0:
         everything = [each for size in range(len(study.sizes)) for each in fits(study, size, limits)]
-        first = next(each for each in everything if each.broken)
+        first = next((each for each in everything if each.broken), None)
+        if first is None:
+            raise UnusableInput(f"study {study.name}: its only arm is its control: there is nothing to compare")
         raise UnusableInput(
             f"study {study.name}: no arm fits {limits.name} at any size; {first.arm} on {first.problem.name}:"
             f" {first.broken[0].text()}"

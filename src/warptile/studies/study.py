@@ -6,9 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warptile import formats
 from warptile.contracts import Limits, Problem
-from warptile.kernels.price_model import wmma_lds_bytes
 
 EXPECTATIONS = ("gain", "loss", "equal", "refused", "open")
 
@@ -27,25 +25,10 @@ class StudyProblem:
 
 
 @dataclass(frozen=True)
-class Lds:
-    """An arm's shared memory by the matrix kernel's own sum (`price_model.wmma_lds_bytes`)."""
-
-    warps: int
-    k_chunk: int
-    it_group: int
-
-    def nbytes(self, format_name: str) -> int:
-        """Bytes a workgroup; two-level scales with minimums (Q4_K, Q5_K) take 256 B a warp more."""
-        two_level = formats.by_name(format_name).layout.scales.name == "k6min"
-        return wmma_lds_bytes(self.warps, self.k_chunk, self.it_group, two_level)
-
-
-@dataclass(frozen=True)
 class Size:
-    """An arm at one of the study's sizes. tiles: by problem name, empty for an arm that is only budgeted."""
+    """An arm at one of the study's sizes. tiles: by problem name."""
 
     tiles: Mapping[str, str]
-    lds: Lds | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ from typing import Self
 
 from warptile.contracts import Identity, Problem
 
+CHECKOUT = "llama.cpp "
+"""What the layout of a key begins with whose tiles are of a llama.cpp checkout's shaders."""
+
 
 @dataclass(frozen=True, order=True)
 class Key:

@@ -7,6 +7,7 @@ from typing import Any
 
 from warptile.contracts import Identity, UnusableInput
 from warptile.journal import Journal, from_json
+from warptile.tables.pipelines import Pipelines
 from warptile.tables.points import Key, Point
 from warptile.tables.table import Table, table_path
 
@@ -27,6 +28,11 @@ def rebuild_from(journal: Journal, folder: Path, identity: Identity) -> Table:
             except ValueError as error:
                 raise UnusableInput(f"journal run {entry.get('run')}: table entry: {error}") from None
             table.apply(key, point)
+        elif entry.get("event") == "pipelines" and isinstance(who, dict) and _same(who, identity):
+            try:
+                table.put_pipelines(from_json(Pipelines, entry.get("pipelines")))
+            except ValueError as error:
+                raise UnusableInput(f"journal run {entry.get('run')}: pipelines: {error}") from None
     return table
 
 

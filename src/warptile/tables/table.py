@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 from warptile.contracts import Identity, Problem, UnusableInput
 from warptile.journal import from_json, to_json
+from warptile.tables.pipelines import PipelineKey, Pipelines
 from warptile.tables.points import Key, Point, Row, rows_of
 
 SCHEMA = 1
@@ -54,6 +55,8 @@ class Table:
         self.identity = identity
         self._points: dict[Key, dict[int, Point]] = {k: dict(v) for k, v in (points or {}).items()}
         self._changes: list[tuple[Key, Point | None]] = []
+        self._pipelines: dict[PipelineKey, Pipelines] = {}
+        self._pipeline_changes: dict[PipelineKey, Pipelines] = {}
 
     @classmethod
     def load(cls, folder: Path, identity: Identity) -> Self:
@@ -63,7 +66,10 @@ class Table:
         cannot be read; the file is left as it is.
         """
         path = table_path(folder, identity)
-        return cls(path, identity, _read(path, identity))
+        points, pipelines = _read(path, identity)
+        table = cls(path, identity, points)
+        table._pipelines = pipelines
+        return table
 
     def rows(self) -> list[Row]:
         """Every row, by key and m."""
@@ -106,6 +112,20 @@ class Table:
                 return Served(point.tile, "stale", point, why)
         return Served(point.tile, "tuned", point)
 
+    def pipelines(self) -> list[Pipelines]:
+        """Every kernel's pipelines, by key."""
+        return [self._pipelines[key] for key in sorted(self._pipelines)]
+
+    def pipelines_of(self, key: PipelineKey) -> Pipelines | None:
+        """One kernel's pipelines on one format, None where none was tuned."""
+        return self._pipelines.get(key)
+
+    def put_pipelines(self, pipelines: Pipelines) -> None:
+        """Keep a kernel's pipelines, replacing its entry. Raises ValueError where sizes or thresholds are amiss."""
+        if not pipelines.valid():
+            raise ValueError(f"pipelines of {pipelines.key.kernel}: sizes or thresholds are amiss")
+        self._pipelines[pipelines.key] = self._pipeline_changes[pipelines.key] = pipelines
+
     def put(self, problem: Problem, layout: str, point: Point) -> Key:
         """Keep the winner at `problem.m`, replacing what was there. Raises ValueError for another m."""
         if point.m != problem.m or point.m < 1:
@@ -130,10 +150,10 @@ class Table:
 
         Raises UnusableInput where the file there is corrupt or newer (it is left alone) or cannot be written.
         """
-        points = _read(self.path, self.identity)
+        points, pipelines = _read(self.path, self.identity)
         for key, point in self._changes:
             _apply(points, key, point)
-        self._points = points
+        self._points, self._pipelines = points, pipelines | self._pipeline_changes
         text = json.dumps(self.to_json(), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
@@ -148,6 +168,7 @@ class Table:
                 temporary.unlink()
             raise UnusableInput(f"table {self.path}: cannot be written: {error.strerror or error}") from None
         self._changes.clear()
+        self._pipeline_changes.clear()
         return self.path
 
     def to_json(self) -> dict[str, Any]:
@@ -157,7 +178,10 @@ class Table:
             points = [{k: v for k, v in to_json(point).items() if k != "tile"} for point in row.points]
             rows.append({**to_json(row.key), "m_low": row.m_low, "m_high": row.m_high, "tile": row.tile})
             rows[-1]["points"] = points
-        return {"schema": SCHEMA, "runtime": self.identity.runtime, "device": self.identity.device, "rows": rows}
+        content = {"schema": SCHEMA, "runtime": self.identity.runtime, "device": self.identity.device, "rows": rows}
+        if self._pipelines:
+            content["pipelines"] = [to_json(pipelines) for pipelines in self.pipelines()]
+        return content
 
 
 def _apply(points: dict[Key, dict[int, Point]], key: Key, point: Point | None) -> None:
@@ -177,14 +201,14 @@ def read_file(path: Path) -> tuple[Identity, dict[Key, dict[int, Point]]]:
         identity = Identity(str(value["device"]), "", "", str(value["runtime"]))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UnusableInput(f"table {path}: cannot be read: {_line(error)}") from None
-    return identity, _read(path, identity)
+    return identity, _read(path, identity)[0]
 
 
-def _read(path: Path, identity: Identity) -> dict[Key, dict[int, Point]]:
+def _read(path: Path, identity: Identity) -> tuple[dict[Key, dict[int, Point]], dict[PipelineKey, Pipelines]]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        return {}, {}
     except UnicodeDecodeError:
         raise UnusableInput(f"table {path}: corrupt: not UTF-8 text") from None
     except OSError as error:
@@ -212,9 +236,12 @@ def _read(path: Path, identity: Identity) -> dict[Key, dict[int, Point]]:
                     if not 0 < getattr(point, name) < math.inf:
                         raise ValueError(f"{name} = {getattr(point, name)}")
                 points.setdefault(key, {})[point.m] = point
+        found = [from_json(Pipelines, raw) for raw in value.get("pipelines", [])]
+        if not all(pipelines.valid() for pipelines in found):
+            raise ValueError("pipelines with sizes or thresholds amiss")
     except (ValueError, TypeError, KeyError) as error:
         raise UnusableInput(f"table {path}: corrupt: {_line(error)}") from None
-    return points
+    return points, {pipelines.key: pipelines for pipelines in found}
 
 
 def _line(error: Exception) -> str:

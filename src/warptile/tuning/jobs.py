@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from warptile import kernels
 from warptile.contracts import Ceilings, Problem, Runtime, Verdict
-from warptile.proof.jobs import RealWeights, prove_job
+from warptile.proof.jobs import RealWeights, Resolve, prove_job
 from warptile.tuning.stand import Proof
 
 
@@ -16,14 +16,16 @@ def ceilings_job(runtime: Runtime) -> Ceilings:
     return runtime.ceilings()
 
 
-def compile_ahead_job(runtime: Runtime, wanted: Sequence[tuple[str, Problem]]) -> None:
+def compile_ahead_job(
+    runtime: Runtime, wanted: Sequence[tuple[str, Problem]], resolve: Resolve = kernels.parse_tile
+) -> None:
     """Compile tiles side by side where the runtime can (`compile_ahead`); otherwise nothing happens."""
     ahead = getattr(runtime, "compile_ahead", None)
     if ahead is None:
         return
     sources = []
     for text, problem in wanted:
-        kernel, tile = kernels.parse_tile(text)
+        kernel, tile = resolve(text)
         sources.append(kernel.source(tile, problem, runtime.limits()))
     ahead(sources)
 
@@ -35,6 +37,7 @@ def prove_all_job(
     level: str,
     seed: int,
     deadline: float,
+    resolve: Resolve = kernels.parse_tile,
 ) -> Proof:
     """Prove a tile on problems that share one binary, each beside its real weights; the first wrong verdict ends it.
 
@@ -42,10 +45,10 @@ def prove_all_job(
     """
     verdicts = []
     for problem, real in problems:
-        verdicts.append(prove_job(runtime, text, problem, level, seed, real, deadline))
+        verdicts.append(prove_job(runtime, text, problem, level, seed, real, deadline, resolve))
         if not verdicts[-1].right:
             break
-    kernel, tile = kernels.parse_tile(text)
+    kernel, tile = resolve(text)
     binary = runtime.compile(kernel.source(tile, problems[0][0], runtime.limits()))
     return Proof(joined(verdicts), binary.key, binary.compile_seconds)
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from warptile.contracts import Ceilings, Identity, Limits, Problem, Race, Workload
+from warptile.contracts import Ceilings, Identity, Kernel, Limits, Problem, Race, Workload
+from warptile.kernels import Kernels
 from warptile.places import Places
 from warptile.proof.jobs import RealWeights
 from warptile.race import Screening
@@ -20,6 +21,8 @@ T = TypeVar("T")
 RESIDENT_BYTES = 300 << 20
 TORCH_BYTES = 3 << 30
 COPIES_BYTES = 128 << 20
+KEEP = 4
+"""Tiles a screening carries to its last rung."""
 
 
 class WorkerStand:
@@ -29,11 +32,15 @@ class WorkerStand:
     weights are drawn. A worker that holds more than 300 MB and three times the largest weight between two steps is
     replaced, since drivers keep what they compiled (lavapipe's code for a large register tile takes 30 MB); one with
     torch is given 3 GB more, for its libraries and the context of the device.
+    made: kernels that tiles may be of beside those of this package.
     Raises UnusableInput, at any step, where the device cannot be opened or another process holds it.
     """
 
-    def __init__(self, device: str, places: Places, workload: Workload | None = None) -> None:
+    def __init__(
+        self, device: str, places: Places, workload: Workload | None = None, made: Sequence[Kernel] = ()
+    ) -> None:
         self._worker = Worker(device, places)
+        self._resolve = Kernels(tuple(made))
         self._own_bytes = RESIDENT_BYTES
         rows = workload.rows if workload is not None else ()
         self._largest = max((row.nbytes // max(1, row.times) for row in rows), default=0)
@@ -53,20 +60,19 @@ class WorkerStand:
 
     def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
         """See `Stand`."""
-        self._run(compile_ahead_job, list(wanted), deadline=deadline)
+        self._run(compile_ahead_job, list(wanted), self._resolve, deadline=deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick") -> Proof:
         """See `Stand`; level: "quick" or "full"."""
         wanted = [(problem, self._real(problem)) for problem in problems]
-        return self._run(prove_all_job, tile, wanted, level, seed, deadline, deadline=deadline)
+        return self._run(prove_all_job, tile, wanted, level, seed, deadline, self._resolve, deadline=deadline)
 
     def screen(
         self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
     ) -> Screening:
         """See `Stand`."""
-        return self._run(
-            screen_job, problem, dict(proved), self._weights(problem, seed), seconds, seed, deadline=deadline
-        )
+        arguments = (problem, dict(proved), self._weights(problem, seed), seconds, seed, KEEP, self._resolve)
+        return self._run(screen_job, *arguments, deadline=deadline)
 
     def race(
         self,
@@ -82,7 +88,18 @@ class WorkerStand:
     ) -> Race:
         """See `Stand`."""
         weights = self._weights(problem, seed)
-        arguments = (problem, incumbent, [challenger], dict(proved), weights, seconds, seed, fresh, rounds)
+        arguments = (
+            problem,
+            incumbent,
+            [challenger],
+            dict(proved),
+            weights,
+            seconds,
+            seed,
+            fresh,
+            rounds,
+            self._resolve,
+        )
         return self._run(race_job, *arguments, deadline=deadline)[0]
 
     def race_all(
@@ -98,7 +115,7 @@ class WorkerStand:
     ) -> list[Race]:
         """One paired race of all challengers against the incumbent, in their order."""
         arguments = (problem, incumbent, list(challengers), dict(proved), self._weights(problem, seed), seconds, seed)
-        return self._run(race_job, *arguments, False, rounds, deadline=deadline)
+        return self._run(race_job, *arguments, False, rounds, self._resolve, deadline=deadline)
 
     def ceilings(self) -> Ceilings:
         """What the device reaches at most, measured on the first call."""

@@ -53,6 +53,7 @@ GROUPS = (
         (1, 3),
         ("shaderIntegerDotProduct",),
     ),
+    Group("VkPhysicalDevicePipelineRobustnessFeaturesEXT", "VK_EXT_pipeline_robustness", None, ("pipelineRobustness",)),
     Group("VkPhysicalDeviceMaintenance4Features", "VK_KHR_maintenance4", (1, 3), ("maintenance4",)),
     Group("VkPhysicalDeviceCooperativeMatrixFeaturesKHR", "VK_KHR_cooperative_matrix", None, ("cooperativeMatrix",)),
     Group(
@@ -75,6 +76,7 @@ _NAMES = {
     "storage8": "storageBuffer8BitAccess",
     "coopmat": "cooperativeMatrix",
     "memory_model": "vulkanMemoryModel",
+    "robust": "pipelineRobustness",
 }
 
 _SUBGROUP_OPERATIONS = {

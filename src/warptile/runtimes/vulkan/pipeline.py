@@ -151,7 +151,14 @@ class Pipelines:
             pNext=wanted, stage=vk.VK_SHADER_STAGE_COMPUTE_BIT, module=module, pName="main", pSpecializationInfo=special
         )
         statistics = "pipelineExecutableInfo" in self._device.features.driver
+        checked, robust = ffi.NULL, None
+        if "robust" in source.features:
+            robust = vk.VkPipelineRobustnessCreateInfoEXT(
+                storageBuffers=vk.VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS_EXT
+            )
+            checked = ffi.cast("void*", ffi.addressof(robust))
         info = vk.VkComputePipelineCreateInfo(
+            pNext=checked,
             flags=vk.VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR if statistics else 0,
             stage=stage,
             layout=interface.layout,

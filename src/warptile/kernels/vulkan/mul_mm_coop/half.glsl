@@ -44,6 +44,20 @@ Scale scale_of(ScaleWords words, uint row, uint chunk) {
 #if DECODE_FP16
 // scale: (d, -m) as two fp16. A code below 256 in the low bits of 1024.0 is the exact fp16 number 1024 + code.
 uint scale_word(float d, float m) { return HALF_PAIR(d, -m); }
+#if SUBNORMAL
+// A code alone in the low bits of a half is the subnormal number code * 2^-24: nothing is added and taken off again. Scales
+// are 2^18 times as large and minimums 2^-6, so that weights are too. A scale that this makes infinite is too large, and the
+// block decodes the other way.
+const float SUBNORMAL_UNIT = 64.0;
+uint subnormal_scale_word(float d, float m) { return HALF_PAIR(d * 262144.0, m * -0.015625); }
+bool exceeds_subnormal(float d) { return abs(d) >= 0.249; }
+uvec2 subnormal_pairs(Octet o, uint h, uint scale) {
+    f16vec2 s = unpackFloat2x16(scale);
+    if (h == 1u) s *= f16vec2(0.0625hf, 1.0hf);
+    return uvec2(packFloat2x16(fma(unpackFloat2x16(octet_nibbles(o, h, 0u)), s.xx, s.yy)),
+                 packFloat2x16(fma(unpackFloat2x16(octet_nibbles(o, h, 1u)), s.xx, s.yy)));
+}
+#endif
 uvec2 weight_pairs(uint codes, uint scale) {
     f16vec2 s = unpackFloat2x16(scale);
 #if CODEBOOK
@@ -55,6 +69,24 @@ uvec2 weight_pairs(uint codes, uint scale) {
 #endif
     return uvec2(packFloat2x16(fma(low, s.xx, s.yy)), packFloat2x16(fma(high, s.xx, s.yy)));
 }
+#if NIBBLES
+// The same of an octet's elements 4h .. 4h + 3: codes stay where they are in the word, as 1024 + 16^h times the code.
+uvec2 octet_pairs(Octet o, uint j, uint h, uint scale) {
+    const f16vec2 s = unpackFloat2x16(scale);
+    f16vec2 low = unpackFloat2x16(octet_nibbles(o, h, 0u) | 0x64006400u);
+    f16vec2 high = unpackFloat2x16(octet_nibbles(o, h, 1u) | 0x64006400u);
+    if (h == 0u) {
+        low -= f16vec2(CODE_ZERO);
+        high -= f16vec2(CODE_ZERO);
+    } else {
+        low = fma(low, f16vec2(0.0625hf), f16vec2(960.0hf - CODE_ZERO));
+        high = fma(high, f16vec2(0.0625hf), f16vec2(960.0hf - CODE_ZERO));
+    }
+    return uvec2(packFloat2x16(fma(low, s.xx, s.yy)), packFloat2x16(fma(high, s.xx, s.yy)));
+}
+#else
+uvec2 octet_pairs(Octet o, uint j, uint h, uint scale) { return weight_pairs(octet4(o, j, h), scale); }
+#endif
 #else
 uvec2 weight_pairs(uint codes, float d, float m) {
 #if CODEBOOK

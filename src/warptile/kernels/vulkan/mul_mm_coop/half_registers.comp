@@ -27,7 +27,18 @@ void fetch_s(uint k) {
     }
 }
 
-void store(uint k, uint base) {
+#if SUBNORMAL
+// The spare unit behind the first row of x holds whether a scale was too large.
+#define TOO_LARGE pool[UNITS].x
+#define SCALE_WORD(d, m) (plain ? scale_word(d, m) : subnormal_scale_word(d, m))
+#define PAIRS(o, h, s) (plain ? octet_pairs(o, lane_j, h, s) : subnormal_pairs(o, h, s))
+#else
+#define SCALE_WORD(d, m) scale_word(d, m)
+#define PAIRS(o, h, s) octet_pairs(o, lane_j, h, s)
+#endif
+
+// plain, here and below, is a constant of the call: false where codes are decoded as subnormal numbers.
+void store(uint k, uint base, bool plain) {
     [[unroll]] for (uint i = 0u; i < X_EACH; ++i) {
         uint at = i * THREADS + tid, unit = at % UNITS, to = base + at / UNITS * ROW + (unit & ~3u), j = unit & 3u;
         if (X_EACH * THREADS == TILE_M * UNITS || at < TILE_M * UNITS) {
@@ -44,7 +55,10 @@ void store(uint k, uint base) {
             Scale own = scale_of(s_ahead[i], s_row(at), s_chunk(k, at));
             [[unroll]] for (uint g = 0u; g < GROUPS_A_CHUNK; ++g) {
                 uint word = (at / TILE_N * GROUPS_A_CHUNK + g) * TILE_N + at % TILE_N;
-                pool[base + X_STAGE + word / 4u][word % 4u] = scale_word(own.d[g], own.m[g]);
+                pool[base + X_STAGE + word / 4u][word % 4u] = SCALE_WORD(own.d[g], own.m[g]);
+#if SUBNORMAL
+                if (!plain && exceeds_subnormal(own.d[g])) TOO_LARGE = 1u;
+#endif
             }
         }
     }
@@ -62,34 +76,70 @@ SUMS sums[MATRICES_M * MATRICES_N];
 
 #define DECODE(b, j, h) { \
     const uint i_ = (j) / 2u, t_ = (j) % 2u * 2u; \
-    uvec2 l_ = weight_pairs(octet4(w[i_ * 4u + t_], lane_j, h), s[i_][t_]); \
-    uvec2 r_ = weight_pairs(octet4(w[i_ * 4u + t_ + 1u], lane_j, h), s[i_][t_ + 1u]); \
+    uvec2 l_ = PAIRS(w[i_ * 4u + t_], h, s[i_][t_]); \
+    uvec2 r_ = PAIRS(w[i_ * 4u + t_ + 1u], h, s[i_][t_ + 1u]); \
     f16vec2 a_ = unpackFloat2x16(l_.x), b_ = unpackFloat2x16(l_.y), c_ = unpackFloat2x16(r_.x), d_ = unpackFloat2x16(r_.y); \
     b[0] = a_.x; b[1] = a_.y; b[2] = b_.x; b[3] = b_.y; b[4] = c_.x; b[5] = c_.y; b[6] = d_.x; b[7] = d_.y; }
 
-void multiply(uint base, uint k, uint x_row, uint s_first) {
-    [[unroll]] for (uint c = 0u; c < CHUNKS; ++c) {
-        Octet w[GROUPS * 4u];
-        if (PREFETCH == 0u) fetch_w(k / 32u + c, 0u);
-        [[unroll]] for (uint i = 0u; i < GROUPS * 4u; ++i) w[i] = w_ahead[c % DEPTH * GROUPS * 4u + i];
-        if (PREFETCH > 0u) fetch_w(k / 32u + c + DEPTH, c % DEPTH);
-        uvec4 s[GROUPS];
-        const uint group = GROUPS_A_CHUNK == 2u ? lane_j / 2u : 0u;
-        [[unroll]] for (uint i = 0u; i < GROUPS; ++i)
-            s[i] = pool[base + X_STAGE + ((c * GROUPS_A_CHUNK + group) * TILE_N + s_first + 32u * i) / 4u];
-        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            A_MATRIX a[MATRICES_M];
-            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-                coopMatLoad(a[i], pool, base + (x_row + i * 16u) * ROW + c * 4u + h * 2u, ROW,
-                            gl_CooperativeMatrixLayoutRowMajor);
-            [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
-                B_MATRIX b;
-                DECODE(b, j, h)
-                [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
-                    sums[i * MATRICES_N + j] = coopMatMulAdd(a[i], b, sums[i * MATRICES_N + j]);
-            }
+// The products of a step; with two stages, what the next step reads is stored after the first products, so that a warp has
+// some to issue as soon as it leaves the barrier.
+void multiply(uint base, uint k, uint x_row, uint s_first, bool plain) {
+    Octet w[GROUPS * 4u];
+    uvec4 s[GROUPS];
+    [[unroll]] for (uint t = 0u; t < 2u * CHUNKS; ++t) {
+        const uint c = t / 2u, h = t % 2u;
+#if BUFFERS == 2
+        if (t == 1u) {
+            store(k + K_CHUNK, STAGE - base, plain);
+            fetch_x(k + 2u * K_CHUNK);
+            fetch_s(k + 2u * K_CHUNK);
         }
+#endif
+        if (h == 0u) {
+            if (PREFETCH == 0u) fetch_w(k / 32u + c, 0u);
+            [[unroll]] for (uint i = 0u; i < GROUPS * 4u; ++i) w[i] = w_ahead[c % DEPTH * GROUPS * 4u + i];
+            if (PREFETCH > 0u) fetch_w(k / 32u + c + DEPTH, c % DEPTH);
+            const uint group = GROUPS_A_CHUNK == 2u ? lane_j / 2u : 0u;
+            [[unroll]] for (uint i = 0u; i < GROUPS; ++i)
+                s[i] = pool[base + X_STAGE + ((c * GROUPS_A_CHUNK + group) * TILE_N + s_first + 32u * i) / 4u];
+        }
+        A_MATRIX a[MATRICES_M];
+        [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
+            coopMatLoad(a[i], pool, base + (x_row + i * 16u) * ROW + t * 2u, ROW, gl_CooperativeMatrixLayoutRowMajor);
+        B_MATRIX b[MATRICES_N];
+        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) { DECODE(b[j], j, h) }
+        [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j)
+            [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i)
+                sums[i * MATRICES_N + j] = coopMatMulAdd(a[i], b[j], sums[i * MATRICES_N + j]);
     }
+}
+
+// The sums over this workgroup's part of k.
+void sum_part(uint k0, uint x_row, uint s_first, bool plain) {
+    [[unroll]] for (uint i = 0u; i < MATRICES_M * MATRICES_N; ++i) sums[i] = SUMS(0.0);
+    if (PREFETCH > 0u) [[unroll]] for (uint d = 0u; d < DEPTH; ++d) fetch_w(k0 / 32u + d, d);
+    fetch_x(k0);
+    fetch_s(k0);
+#if BUFFERS == 2
+    store(k0, 0u, plain);
+    fetch_x(k0 + K_CHUNK);
+    fetch_s(k0 + K_CHUNK);
+    uint base = 0u;
+    for (uint k = k0; k < k_end; k += K_CHUNK) {
+        barrier();
+        multiply(base, k, x_row, s_first, plain);
+        base = STAGE - base;
+    }
+#else
+    for (uint k = k0; k < k_end; k += K_CHUNK) {
+        barrier();
+        store(k, 0u, plain);
+        barrier();
+        fetch_x(k + K_CHUNK);
+        fetch_s(k + K_CHUNK);
+        multiply(0u, k, x_row, s_first, plain);
+    }
+#endif
 }
 
 void main() {
@@ -107,32 +157,18 @@ void main() {
     k_end = min(k0 + P.part_k, P.k);
     last_chunk = P.k / 32u - 1u;
 
-    [[unroll]] for (uint i = 0u; i < MATRICES_M * MATRICES_N; ++i) sums[i] = SUMS(0.0);
-    if (PREFETCH > 0u) [[unroll]] for (uint d = 0u; d < DEPTH; ++d) fetch_w(k0 / 32u + d, d);
-    fetch_x(k0);
-    fetch_s(k0);
-#if BUFFERS == 2
-    store(k0, 0u);
-    fetch_x(k0 + K_CHUNK);
-    fetch_s(k0 + K_CHUNK);
-    uint base = 0u;
-    for (uint k = k0; k < k_end; k += K_CHUNK) {
-        barrier();
-        store(k + K_CHUNK, STAGE - base);
-        fetch_x(k + 2u * K_CHUNK);
-        fetch_s(k + 2u * K_CHUNK);
-        multiply(base, k, x_row, s_first);
-        base = STAGE - base;
-    }
+#if SUBNORMAL
+    if (tid == 0u) TOO_LARGE = 0u;
+    barrier();
+    sum_part(k0, x_row, s_first, false);
+    barrier();
+    const bool again = TOO_LARGE != 0u;
+    if (again) sum_part(k0, x_row, s_first, true);
+    const float unit = again ? 1.0 : SUBNORMAL_UNIT;
+#define SUM(i, e) (unit * sums[i][e])
 #else
-    for (uint k = k0; k < k_end; k += K_CHUNK) {
-        barrier();
-        store(k, 0u);
-        barrier();
-        fetch_x(k + K_CHUNK);
-        fetch_s(k + K_CHUNK);
-        multiply(0u, k, x_row, s_first);
-    }
+    sum_part(k0, x_row, s_first, true);
+#define SUM(i, e) sums[i][e]
 #endif
 
     const uint n = n0 + w_first + 8u * lane_j;
@@ -145,7 +181,7 @@ void main() {
                     const uint to = n + 32u * g + 4u * q;
                     if (m < P.m && to < P.rows)
                         YVectors[(gl_WorkGroupID.z * P.part_y + m * P.y_stride + P.row0 + to) / 4u] =
-                            Y_VECTOR(sums[at][e], sums[at][f], sums[at + 1u][e], sums[at + 1u][f]);
+                            Y_VECTOR(SUM(at, e), SUM(at, f), SUM(at + 1u, e), SUM(at + 1u, f));
                 }
         }
 }

@@ -1,4 +1,4 @@
-"""`vulkan.mul_mm_coop`: cooperative matrices (VK_KHR_cooperative_matrix) of fp16."""
+"""`vulkan.mul_mm_coop`: cooperative matrices (VK_KHR_cooperative_matrix) of fp16 or int8."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from warptile.kernels.vulkan import abi
 from warptile.kernels.vulkan.mul_mm_coop import price as pricing
 from warptile.kernels.vulkan.mul_mm_coop import rules, source
 from warptile.kernels.vulkan.mul_mm_coop import space as tiles
+from warptile.kernels.vulkan.mul_mm_coop.int8 import launch as int8_launch
+from warptile.kernels.vulkan.mul_mm_coop.int8 import price as int8_pricing
+from warptile.kernels.vulkan.mul_mm_coop.int8 import source as int8_source
 from warptile.kernels.vulkan.mul_mm_coop.tile import MulMmCoopTile
 
 
@@ -45,9 +48,13 @@ class MulMmCoop:
         return rules.broken_rules(_own(tile), problem, limits)
 
     def price(self, tile: Tile, problem: Problem, limits: Limits) -> Price:
+        if _own(tile).operands == "int8":
+            return int8_pricing.price(_own(tile), problem, limits)
         return pricing.price(_own(tile), problem, limits)
 
     def source(self, tile: Tile, problem: Problem, limits: Limits) -> Source:
+        if _own(tile).operands == "int8":
+            return int8_source.source(_own(tile), problem, limits)
         return source.source(_own(tile), problem, limits)
 
     def launch(
@@ -58,6 +65,8 @@ class MulMmCoop:
         InvalidTile: weights in registers, and a slice's rows are no multiple of 4.
         """
         own = _own(tile)
+        if own.operands == "int8":
+            return int8_launch.launches(binary, own, problem, x, w, y)
         launches: list[Launch] = []
         for piece in w.slices:
             if own.weights == "registers" and (piece.rows % 4 or piece.row0 % 4):
@@ -74,15 +83,17 @@ class MulMmCoop:
                 Launch(binary, (x, piece.buffer, parts), (m, rows, k, 0, rows, *planes, part_k, area), grid)
             )
             groups = ceil_div(area // source.sum_vector(own), source.SUM_THREADS)
-            launches.append(Launch(binary.helpers[0], (x, parts, y), (*shared, own.split_k), (groups, 1, 1)))
+            launches.append(Launch(binary.helpers[0], (x, parts, y), shared, (groups, 1, 1)))
         return tuple(launches)
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:
         own = _own(tile)
-        return own.tile_m, own.tile_n, own.k_chunk * own.split_k
+        return own.tile_m, own.tile_n, max(own.k_chunk, own.x_block) * own.split_k
 
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
         own = _own(tile)
+        if own.operands == "int8":
+            return int8_launch.arithmetic(own, problem)
         depth = min(problem.k, own.part_k(problem.k))
         weights = "fp16" if own.decode == "fp32" else "fp16 decode"
         return Arithmetic(weights, "fp16", own.accumulator, depth, own.split_k)

@@ -1,13 +1,13 @@
 """What a tile of `vulkan.mul_mm_coop` costs on paper.
 
-Constants are issue slots of one fp32 multiply-add. MATRIX_SPEEDUP: an H200's matrix units ran 643 TFLOP/s of fp16 from
-registers, its vector units are rated 67; a software device has none and loads matrices word by word. DECODE_SLOTS: a
-fused multiply-add of two halves and its share of unpacking; in fp32 twice that. Two are fitted with the others held, to
-the least median deviation of log(price / time) on 565 tiles at m = 128, 512 and 2048 there (Q4_K, n 4096, k 14336), and
-rounded: MATRIX_WORD_SLOTS, a word of an operand matrix read from shared memory, and SUM_SLOTS, what one sum costs once
-a workgroup (cleared, stored, and its share of the loop's first loads waited for), which is what more parts of k cost.
-Spearman of price and time is then 0.63, 0.75 and 0.72; with sums for nothing it is 0.50, 0.79 and 0.74: at m = 128,
-where parts of k decide, the order is lost.
+Constants are issue slots of one fp32 multiply-add. MATRIX_SPEEDUP: an H200's matrix units ran 643 TFLOP/s of fp16
+from registers, its vector units are rated 67; a software device has none and loads matrices word by word.
+DECODE_SLOTS: a fused multiply-add of two halves and its share of unpacking; in fp32 twice that, in subnormal numbers
+less. Two are fitted with the others held, to the least median deviation of log(price / time) on 565 tiles at m = 128,
+512 and 2048 there (Q4_K, n 4096, k 14336), and rounded: MATRIX_WORD_SLOTS, a word of an operand matrix read from
+shared memory, and SUM_SLOTS, what one sum costs once a workgroup (cleared, stored, and its share of the loop's first
+loads waited for), which is what more parts of k cost. Spearman of price and time is then 0.63, 0.75 and 0.72; with
+sums for nothing it is 0.50, 0.79 and 0.74: at m = 128, where parts of k decide, the order is lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MATRIX_SPEEDUP = 643.0 / 67.0
 # Mesa 26's lavapipe keeps matrices in memory. With a third its cheapest tile at (256, 512), m = 128, Q4_K is priced
 # 4.7 ms (9.3 measured) and `mul_mm`'s 3.9 ms (2.8 measured): the order is right, the ratio is not.
 SOFTWARE_SPEEDUP = 1 / 3
-DECODE_SLOTS = {"fp16": 1.75, "fp32": 3.5}
+DECODE_SLOTS = {"subnormal": 1.25, "fp16": 1.75, "fp32": 3.5}
 SCALE_SLOTS = 16.0
 CONVERT_SLOTS = 0.5
 MATRIX_WORD_SLOTS = 2.0

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from warptile import formats
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.contracts.limits import MATRIX_ORDERS, CooperativeMatrix
 from warptile.kernels.vulkan.mul_mm_coop import shared
-from warptile.kernels.vulkan.mul_mm_coop.source import features
+from warptile.kernels.vulkan.mul_mm_coop.int8 import rules as int8_rules
+from warptile.kernels.vulkan.mul_mm_coop.source import decodes_nibbles, features
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 
 WORDS = {
-    "operands": ("fp16",),
+    "operands": ("fp16", "int8"),
     "weights": ("block", "warp", "registers"),
     "activations": ("shared",),
     "accumulator": ("fp32", "fp16"),
-    "decode": ("fp32", "fp16"),
+    "decode": ("fp32", "fp16", "subnormal"),
     "first": ("n", "m"),
+    "scales": ("decoded",),
 }
 MOST_ACCUMULATORS = 256
 REGISTER_MATRIX = (16, 16, 16)
@@ -24,6 +27,8 @@ FP16_ADDITIONS = 2000
 
 def broken_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
     """Every rule the tile breaks, each with the numbers that break it; empty when valid."""
+    if tile.operands == "int8":
+        return int8_rules.broken_rules(tile, problem, limits)
     own = arithmetic_rules(tile)
     return own or device_rules(tile, problem, limits) + problem_rules(tile, problem, limits)
 
@@ -45,6 +50,8 @@ def arithmetic_rules(tile: MulMmCoopTile) -> list[BrokenRule]:
     rule(min(tile.matrix_sides) > 0, "matrix is MxNxK", f"matrix {tile.matrix}")
     rule(tile.buffers in (1, 2), "buffers is 1 or 2", f"{tile.buffers}")
     rule(tile.prefetch >= 0, "prefetch >= 0", f"{tile.prefetch}")
+    whole = (tile.x_block, tile.pad) == (0, 16)
+    rule(whole, "x_block is 0 and pad 16 where operands are fp16", f"{tile.x_block}, {tile.pad}")
     if broken:
         return broken
     m, n, k = tile.matrix_sides
@@ -62,11 +69,14 @@ def arithmetic_rules(tile: MulMmCoopTile) -> list[BrokenRule]:
         rule(tile.matrix_sides == REGISTER_MATRIX, "weights in registers: matrix is 16x16x16", tile.matrix)
         rule(tile.subgroup == 32, "weights in registers: subgroup is 32", f"{tile.subgroup}")
         rule(tile.matrices_n % 2 == 0, "weights in registers: matrices_n is even", f"{tile.matrices_n}")
-        rule(tile.decode == "fp16", "weights in registers: decode is fp16", tile.decode)
+        rule(tile.decode != "fp32", "weights in registers: decode is fp16 or subnormal", tile.decode)
         steps, depth = tile.k_chunk // CHUNK, max(1, tile.prefetch)
         rule(steps % depth == 0, "weights in registers: prefetch divides k_chunk / 32", f"{steps} % {depth}")
     else:
         rule(tile.prefetch <= 1, "weights in shared memory: prefetch is 0 or 1", f"{tile.prefetch}")
+        rule(tile.decode != "subnormal", "weights in shared memory: decode is fp32 or fp16", tile.decode)
+    if tile.decode == "subnormal":
+        rule(tile.accumulator == "fp32", "decode subnormal: accumulator is fp32", tile.accumulator)
     return broken
 
 
@@ -126,6 +136,10 @@ def problem_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list
 
     rule(problem.k % CHUNK == 0, f"k is a multiple of {CHUNK}", f"k {problem.k}")
     rule(problem.experts == 1, "experts = 1: one dense matmul", f"experts {problem.experts}")
+    if tile.decode == "subnormal":
+        layout = formats.by_name(problem.format).layout
+        lies = decodes_nibbles(layout)
+        rule(lies, "decode subnormal: codes of 4 bits on a line", f"{problem.format} is {layout.name}")
     if tile.weights == "registers":
         rule(problem.n % 4 == 0, "weights in registers: n is a multiple of 4", f"n {problem.n}")
     steps = -(-problem.k // tile.k_chunk)

@@ -11,7 +11,7 @@ from warptile.kernels.vulkan import abi
 from warptile.kernels.vulkan.mul_mm_coop import shared
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 from warptile.layouts import Layout
-from warptile.layouts.octets import octet_glsl
+from warptile.layouts.octets import has_nibbles, octet_glsl
 from warptile.layouts.scale_words import scale_words_glsl
 
 _FP16 = "GL_EXT_shader_explicit_arithmetic_types_float16"
@@ -26,7 +26,6 @@ _EXTENSIONS = (
 )
 OWN_SCALARS = ("part_k", "part_y")
 SUM_THREADS = 256
-_SUM_SCALARS = ("parts",)
 
 
 def source(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Source:
@@ -53,7 +52,7 @@ def source(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Source:
         workgroup=tile.workgroup,
         subgroup=tile.subgroup,
         features=features(problem),
-        helpers=(_sum_of_parts(tile, problem),) if tile.split_k > 1 else (),
+        helpers=(sum_of_parts(tile, problem),) if tile.split_k > 1 else (),
     )
 
 
@@ -62,15 +61,21 @@ def features(problem: Problem) -> frozenset[str]:
     return frozenset({"coopmat", "fp16"} | ({"storage16"} if problem.y_dtype == "fp16" else set()))
 
 
+def decodes_nibbles(layout: Layout) -> bool:
+    """Whether weights are a line over codes of four bits, which are decoded where they lie in the octet's word."""
+    return has_nibbles(layout) and layout.codebook is None
+
+
 def sum_vector(tile: MulMmCoopTile) -> int:
     """Neighbours along n that one invocation of the sum takes."""
     return 4 if tile.weights == "registers" else 1
 
 
-def _sum_of_parts(tile: MulMmCoopTile, problem: Problem) -> Source:
+def sum_of_parts(tile: MulMmCoopTile, problem: Problem) -> Source:
+    """The pass after a split k: y[m, row0 + n] = the sum over parts of part[p][m][n]."""
     vector, half = sum_vector(tile), problem.y_dtype == "fp16"
     macros = (
-        f"#define VECTOR {vector}u\n#define PART_VECTOR {_vector('float', vector)}\n"
+        f"#define PARTS {tile.split_k}u\n#define VECTOR {vector}u\n#define PART_VECTOR {_vector('float', vector)}\n"
         f"#define Y_VECTOR {_vector('float16_t' if half else 'float', vector)}\n"
     )
     text = abi.translation_unit(
@@ -79,9 +84,8 @@ def _sum_of_parts(tile: MulMmCoopTile, problem: Problem) -> Source:
         x_type="float",
         y_type="float16_t" if half else "float",
         extensions=(_FP16, _STORAGE16) if half else (),
-        own_scalars=_SUM_SCALARS,
     )
-    return Source("glsl", text, (), 3, abi.SHARED_SCALARS + len(_SUM_SCALARS), SUM_THREADS)
+    return Source("glsl", text, (), 3, abi.SHARED_SCALARS, SUM_THREADS)
 
 
 def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
@@ -124,9 +128,11 @@ def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
 
 def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool, order: str) -> str:
     """What the bodies choose by preprocessor: types, the layout's groups and how its codes become weights."""
-    fp16_decode = tile.decode == "fp16"
-    # A code minus its offset is exact in fp16, so the offset leaves m out of the fp16 decode.
-    minimum = layout.has_m and not (fp16_decode and layout.offset)
+    fp16_decode = tile.decode in ("fp16", "subnormal")
+    # A code minus its offset is exact in fp16, so the offset leaves m out of the fp16 decode. Nothing is taken off
+    # subnormal codes: there it stays in m.
+    own_offset = layout.offset if tile.decode == "fp16" else 0
+    minimum = layout.has_m and not own_offset
     groups = layout.groups_per_chunk
     none = "vec2(0.0)" if groups == 2 else "0.0"
     rows_first = order == "rows"
@@ -137,8 +143,10 @@ def _macros(tile: MulMmCoopTile, layout: Layout, x_half: bool, y_half: bool, ord
         "GROUPS_A_CHUNK": groups,
         "SCALE_M(c)": "(c).m" if minimum else none,
         "CODEBOOK": int(not layout.affine),
-        "CODE_ZERO": f"{1024 + layout.offset}.0hf",
+        "CODE_ZERO": f"{1024 + own_offset}.0hf",
         "DECODE_FP16": int(fp16_decode),
+        "SUBNORMAL": int(tile.decode == "subnormal"),
+        "NIBBLES": int(decodes_nibbles(layout)),
         "BUFFERS": tile.buffers,
         "SUM_TYPE": "float" if tile.accumulator == "fp32" else "float16_t",
         "WIDE_SUMS(x)": _converted("float", tile.accumulator == "fp32"),

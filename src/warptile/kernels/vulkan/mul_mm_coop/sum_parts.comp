@@ -8,7 +8,10 @@ void main() {
     const uint at = gl_GlobalInvocationID.x;
     const uint width = P.rows / VECTOR, all = P.m * width;
     if (at >= all) return;
-    PART_VECTOR sum = part[at];
-    for (uint p = 1u; p < P.parts; ++p) sum += part[p * all + at];
+    // All loads are on their way before the first is added.
+    PART_VECTOR parts[PARTS];
+    [[unroll]] for (uint p = 0u; p < PARTS; ++p) parts[p] = part[p * all + at];
+    PART_VECTOR sum = parts[0];
+    [[unroll]] for (uint p = 1u; p < PARTS; ++p) sum += parts[p];
     YVectors[(at / width * P.y_stride + P.row0) / VECTOR + at % width] = Y_VECTOR(sum);
 }

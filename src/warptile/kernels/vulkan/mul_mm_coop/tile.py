@@ -14,14 +14,22 @@ CHUNK = 32
 class MulMmCoopTile(Tile):
     """A workgroup of warps_n x warps_m warps, each owning matrices_n x matrices_m cooperative matrices of y.
 
-    operands: "fp16", what is multiplied. matrix: the device's matrix, MxNxK (m along tokens, n along weight rows).
+    operands: "fp16" or "int8", what is multiplied. matrix: the device's matrix, MxNxK (m along tokens, n along rows).
     k_chunk: elements of k a step. weights: where they are decoded, "block" (once for all warps, to shared memory),
     "warp" (each warp its own rows, to its own part of shared memory) or "registers" (each warp straight into its
     matrices, in the order that the driver keeps a matrix in). activations: "shared" (staged once a block).
-    accumulator: "fp32" or "fp16". decode: arithmetic a weight is decoded in, "fp32" or "fp16". buffers: stages of
-    shared memory, 1 or 2. prefetch: 0, or how far ahead global loads are issued, in steps (weights in registers: in
-    chunks of 32). split_k: parts of k that different workgroups take. first: the dimension whose workgroups follow
-    one another, "n" or "m".
+    accumulator: "fp32" or "fp16". decode: arithmetic a weight is decoded in, "fp32", "fp16", or "subnormal" (fp16 on
+    codes of 4 bits as the subnormal numbers they are; a block with a scale of 1/4 or more decodes as "fp16").
+    buffers: stages of shared memory, 1 or 2. prefetch: 0, or how far ahead global loads are issued, in steps (weights
+    in registers: in chunks of 32). split_k: parts of k that different workgroups take. first: the dimension whose
+    workgroups follow one another, "n" or "m".
+
+    int8 operands: activations are "shared" or "private" (each warp reads its own from memory); accumulator "fp32",
+    across blocks that are summed in whole numbers; weights "block" or "warp"; buffers 1; prefetch 0 or 1. scales: how a
+    whole number meets its scales, "raw" (through shared memory, two matrices at a time; decode "fp32": minimums stay
+    fp32), "broadcast" (scales as a matrix of equal rows) or "lanes" (by the driver's known order); for both decode is
+    "fp16": minimums are multiplied as fp16. x_block: activations that share a scale, 32 to 256. pad: spare bytes of a
+    staged row. fp16 operands: "decoded" (each weight has its scale before it is multiplied), 0 and 16.
     """
 
     kernel: ClassVar[str] = "vulkan.mul_mm_coop"
@@ -42,6 +50,9 @@ class MulMmCoopTile(Tile):
     split_k: int = 1
     first: str = "m"
     subgroup: int = 32
+    scales: str = "decoded"
+    x_block: int = 0
+    pad: int = 16
 
     @property
     def matrix_sides(self) -> tuple[int, int, int]:

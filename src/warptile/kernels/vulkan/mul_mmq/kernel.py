@@ -20,7 +20,7 @@ from warptile.contracts import (
     Tile,
 )
 from warptile.kernels.price_model import ceil_div
-from warptile.kernels.vulkan import abi, q8_1
+from warptile.kernels.vulkan import abi, int_dot, q8_1
 from warptile.kernels.vulkan.mul_mmq import price as pricing
 from warptile.kernels.vulkan.mul_mmq import rules, shader
 from warptile.kernels.vulkan.mul_mmq import space as tiles
@@ -64,7 +64,7 @@ class MulMmq:
             layout.glsl() + layout.glsl_int8(),
             shader.defines(own, layout) + shader.with_loader(body, own, layout),
             x_type="uint",
-            extensions=shader.EXTENSIONS[own.dot],
+            extensions=int_dot.EXTENSIONS[own.dot],
         )
         return Source(
             language="glsl",
@@ -73,7 +73,7 @@ class MulMmq:
             bindings=3,
             scalars=abi.SHARED_SCALARS,
             workgroup=own.block_size,
-            features=frozenset({"int_dot"}) if own.dot == "int_dot" else frozenset(),
+            features=int_dot.features(own.dot),
             helpers=(q8_1.source(),),
         )
 

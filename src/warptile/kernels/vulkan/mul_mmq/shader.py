@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
+from warptile.kernels.vulkan import int_dot
 from warptile.kernels.vulkan.mul_mmq import trit_loader
 from warptile.kernels.vulkan.mul_mmq.staging import staging
 from warptile.kernels.vulkan.mul_mmq.tile import MulMmqTile
 from warptile.layouts import Layout
 from warptile.layouts.trits import TritPlane
-
-EXTENSIONS = {"int_dot": ("GL_EXT_spirv_intrinsics",), "plain": ()}
-
-# OpSDotKHR on two words of four signed bytes: opcode 4450, capabilities DotProductInput4x8BitPacked (6018) and
-# DotProduct (6019). glslang has no built-in function for it.
-_DOT = {
-    "int_dot": """\
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
-int sdot4(int a, int b, spirv_literal int packed_format);
-int dot4(int a, int b) { return sdot4(a, b, 0); }
-""",
-    "plain": """\
-int dot4(int a, int b) {
-    ivec4 p = ivec4(a << 24, a << 16, a << 8, a) >> 24;
-    ivec4 q = ivec4(b << 24, b << 16, b << 8, b) >> 24;
-    p *= q;
-    return (p.x + p.y) + (p.z + p.w);
-}
-""",
-}
 
 
 def defines(tile: MulMmqTile, layout: Layout) -> str:
@@ -49,7 +30,7 @@ def defines(tile: MulMmqTile, layout: Layout) -> str:
     ]
     plane = block_plane(tile, layout)
     loader = trit_loader.defines(plane) if plane else ""
-    return "\n".join(lines) + "\n" + loader + _DOT[tile.dot]
+    return "\n".join(lines) + "\n" + loader + int_dot.DOT[tile.dot]
 
 
 def with_loader(body: str, tile: MulMmqTile, layout: Layout) -> str:
