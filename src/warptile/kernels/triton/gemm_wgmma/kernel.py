@@ -28,9 +28,24 @@ from warptile.kernels.triton.program import Box, Build, Program
 DEVICE = "warptile.kernels.triton.gemm_wgmma.device:gemm_wgmma"
 ENQUEUE = "warptile.kernels.triton.gemm_wgmma.enqueue:enqueue"
 MOST_PLANES = 5
-REGISTERS = {1: (240, 24), 2: (240, 24), 4: (112, 24)}
-"""Registers of a lane of the consuming and of the copying warps, by consuming warp groups; the first group has what is
-left of the unit's 65536."""
+# What a lane of twelve warps is launched with, and the bounds of what a warp group may ask for instead.
+LAUNCH_REGISTERS, LEAST_REGISTERS, MOST_REGISTERS = 168, 24, 232
+
+
+def registers(tile: WgmmaTile, operand: str) -> tuple[int, int]:
+    """Registers of a lane of the consuming and of the copying warps; the first consuming group has what is left.
+
+    With room to spare, the compiler copies each decoded part into the matrix instruction's registers instead of making
+    it there: a loop of 64 or 128 sums a lane is given little more than it needs. Summing parts takes more, and so does
+    the conversion to bf16.
+    """
+    if tile.consumers == 4:
+        return 112, LEAST_REGISTERS
+    held = tile.tile_m * tile.rows // 64 * tile.sums
+    if tile.consumers == 1 or held > 128:
+        return 240, LEAST_REGISTERS
+    consuming = (136 if held <= 64 else 184) + (16 if tile.split_k != 1 else 0) + (16 if operand == "bf16" else 0)
+    return consuming, min(MOST_REGISTERS, 3 * LAUNCH_REGISTERS - 2 * consuming)
 
 
 class GemmWgmma:
@@ -58,7 +73,7 @@ class GemmWgmma:
         planes = lane_planes(common.arranged(problem))
         boxes = [Box("X", problem.x_dtype, (t.tile_m, rules.PART), 128)]
         boxes += [Box(f"D{i}", *box(plane, t.tile_n)) for i, plane in enumerate(planes)]
-        consumer, producer = REGISTERS[t.consumers]
+        consumer, producer = registers(t, problem.x_dtype)
         build = Build(
             function=DEVICE,
             pointers=(
