@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from warptile.contracts import Problem
 
 # (tile_n, split_k, warps, row_warps, steps, ahead, registers)
-ONE_TOKEN = ((16, 1, 8, 1, 2, 2, 128), (16, 1, 4, 1, 2, 2, 128), (64, 4, 8, 4, 2, 2, 128), (128, 8, 8, 8, 2, 2, 128))
+ONE_TOKEN = (
+    (16, 1, 8, 1, 2, 3, 128),
+    (16, 1, 8, 1, 2, 2, 128),
+    (16, 1, 4, 1, 2, 2, 128),
+    (64, 4, 8, 4, 2, 2, 128),
+    (128, 8, 8, 8, 2, 2, 128),
+)
 FEW_TOKENS = ((128, 8, 8, 8, 2, 2, 128), (64, 4, 8, 4, 2, 2, 128), (128, 8, 8, 4, 1, 1, 128), (64, 4, 8, 2, 1, 1, 128))
 MOST = 16
 
