@@ -40,11 +40,16 @@ def full(tile: GemvMmaTile, problem: Problem) -> bool:
 
 
 def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
-    """Shared bytes of a program: its part of x in fp16, or sums on their way from warp to warp if they are more."""
+    """Shared bytes of a program: its part of x in fp16, or sums on their way from warp to warp if they are more.
+
+    Warps over rows that share bf16 or fp32 rows of x find their largest together; for that it is the most it can take.
+    """
     count = stretches(tile, problem)
     at_once = max(1, min(8 // min(tile.tile_m, 8), 1 << (count - 1).bit_length()))
     held = ceil_div(count, at_once) * at_once
     activations = held * stretch(tile) * arranged(problem).step * tile.tile_m * 2
+    if problem.x_dtype != "fp16" and tile.row_warps > 1:
+        activations += 4 * tile.tile_m * tile.warps * tile.steps * at_once
     return max(activations, tile.warps * tile.tile_n // tile.row_warps * columns(tile) * 4)
 
 
