@@ -9,13 +9,20 @@ if TYPE_CHECKING:
     from warptile import formats
     from warptile.model.load import load
     from warptile.serve import Session, matmul
+    from warptile.serve_experts import matmul_id
     from warptile.tune import tune
     from warptile.weights import QuantTensor
 
 __version__ = "0.1.0"
-__all__ = ["QuantTensor", "Session", "formats", "load", "matmul", "tune"]
+__all__ = ["QuantTensor", "Session", "formats", "load", "matmul", "matmul_id", "tune"]
 
-_HOMES = {"QuantTensor": "weights", "Session": "serve", "load": "model.load", "matmul": "serve"}
+_HOMES = {
+    "QuantTensor": "weights",
+    "Session": "serve",
+    "load": "model.load",
+    "matmul": "serve",
+    "matmul_id": "serve_experts",
+}
 
 
 def __getattr__(name: str) -> Any:

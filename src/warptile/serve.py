@@ -34,6 +34,7 @@ from warptile.places import Places
 from warptile.routing import Notices, Route, UntunedWarning, route, tables_of
 from warptile.runtimes import open_device
 from warptile.search import rank_all
+from warptile.serve_experts import GroupedCall
 from warptile.together import Product, Timed, Together
 from warptile.weights import QuantTensor
 
@@ -123,6 +124,39 @@ class Session:
                     part = rows[start : start + step]
                     y[start : start + step] = self._run(chosen, problem.at(len(part)), part, weights)
         return y.reshape(*x.shape[:-1], n)
+
+    def matmul_id(
+        self,
+        x: NDArray[np.float32],
+        w: QuantTensor,
+        ids: NDArray[Any],
+        weights: NDArray[Any] | None = None,
+        *,
+        experts: int,
+        kernel: str | None = None,
+        tile: str | None = None,
+        routing: str = "",
+    ) -> NDArray[np.float32]:
+        """Each token by the experts that its ids name: see `serve_experts.matmul_id`.
+
+        Raises UnusableInput for an id that names no expert, for other shapes or types, and as `matmul`.
+        """
+        call = GroupedCall.checked(x, w, experts, ids, weights, routing)
+        with self._lock:
+            self._refuse_closed()
+            self._collect()
+            chosen = self._forced(call.problem, kernel, tile) if kernel or tile else self._routed(call.problem)
+            if not len(call.ids):
+                return np.zeros(call.shape, np.float32)
+            # Packed otherwise than for a dense matmul, so under a key of its own.
+            key = ~id(w)
+            if key not in self._weights:
+                limits = self.runtime.limits()
+                packed = call.packed(w, limits.max_buffer_bytes, limits.arrangement)
+                self._weights[key] = upload(self.runtime, packed)
+                weakref.finalize(w, _forget, weakref.ref(self), key)
+            binary = self._compiled(chosen.kernel, chosen.tile, call.problem)
+            return call.run(self.runtime, chosen, binary, self._weights[key])
 
     def place(self, w: QuantTensor) -> Placed:
         """Pack a weight and put it on the device now; the host's blocks are not needed afterwards.

@@ -18,7 +18,7 @@ from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.layouts.triton import arrangement
 from warptile.layouts.triton.repack import repack
 from warptile.places import Places
-from warptile.routing import KeyOf, Notices, route, tables_of
+from warptile.routing import KeyOf, Notices, Route, route, tables_of
 from warptile.runtimes.entry import pick
 from warptile.runtimes.triton import list_devices
 from warptile.runtimes.triton.engine import DTYPES, Engine, Router, engine_of, interpreting
@@ -50,7 +50,7 @@ class TorchWeight:
                 f"weight {w.format.name} [{n}, {k}] takes {needed} bytes; {limits.max_buffer_bytes} fit"
             )
         source = to_tensor(w.blocks).to(at)
-        with _current(at):
+        with current(at):
             words = repack(w.format, source, n, k)
             # A launch that starts early waits for the launch before it only, and reads weights before it does: this one
             # lies between.
@@ -87,7 +87,7 @@ def matmul_torch(
             raise UnusableInput(f"tile {tile!r} names no kernel: write KERNEL:field=value,... or give the kernel")
         tile = f"{kernel}:{tile}"
     elif tile is None and kernel is not None:
-        tile = _best_of(engine_of(x.device), kernel, _problem(x, packed.format, packed.n, packed.k))
+        tile = best_of(engine_of(x.device), kernel, _problem(x, packed.format, packed.n, packed.k))
     if batch_invariant and tile is not None:
         raise UnusableInput("batch_invariant chooses its own tile: leave kernel and tile out")
     arguments = (packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
@@ -108,25 +108,32 @@ def matmul_served(
 
     Raises UnusableInput as `matmul_torch`, and where `device` names another device than x's.
     """
-    if x.device.type != "cuda" and not interpreting():
-        raise UnusableInput(f"x is a tensor on {x.device}: move it to a CUDA or ROCm device, or pass a numpy array")
-    if device is not None and not _names(device, x.device):
-        raise UnusableInput(f"x is on {x.device}, device {device!r} was asked for")
+    refuse_other_device(x, device)
     serve_from_tables(x.device, places)
     return matmul_torch(x, w, kernel=kernel, tile=tile)
 
 
-def serve_from_tables(device: torch.device, places: Places | None = None) -> None:
+def refuse_other_device(x: torch.Tensor, device: str | None) -> None:
+    """Raise UnusableInput where x is on the host, or `device` names another device than x's."""
+    if x.device.type != "cuda" and not interpreting():
+        raise UnusableInput(f"x is a tensor on {x.device}: move it to a CUDA or ROCm device, or pass a numpy array")
+    if device is not None and not _names(device, x.device):
+        raise UnusableInput(f"x is on {x.device}, device {device!r} was asked for")
+
+
+def serve_from_tables(device: torch.device, places: Places | None = None) -> TableRouter:
     """Let a device's tables say which tile serves a matmul, with an UntunedWarning once where they hold nothing valid.
 
     They are read once a process and device, from `places` as they are then. Raises UnusableInput as `engine_of`, and
     where a table cannot be used.
     """
     engine = engine_of(device)
-    if not any(isinstance(router, TableRouter) for router in engine.routers):
+    found = next((router for router in engine.routers if isinstance(router, TableRouter)), None)
+    if found is None:
         kept = (places or Places.default()).ready()
-        tables = tables_of(kept.state, engine.backend.identity())
-        engine.routers.append(TableRouter(tables, engine.limits, engine.key))
+        found = TableRouter(tables_of(kept.state, engine.backend.identity()), engine.limits, engine.key)
+        engine.routers.append(found)
+    return found
 
 
 def _names(text: str, device: torch.device) -> bool:
@@ -150,9 +157,13 @@ class TableRouter:
 
     def __call__(self, problem: Problem) -> str:
         """The tile's text. Raises UnusableInput where no kernel can serve the problem."""
-        found = route(problem, self._tables, self._limits, self._key_of)
+        found = self.route(problem)
         self._notices.say(problem, found, stacklevel=2)
         return found.tile.text()
+
+    def route(self, problem: Problem) -> Route:
+        """What the tables serve, or the best price. Raises UnusableInput as `route`."""
+        return route(problem, self._tables, self._limits, self._key_of)
 
 
 def add_router(device: torch.device | str, router: Router) -> None:
@@ -172,7 +183,7 @@ def _matmul(
     engine = engine_of(x.device)
     rows = _rows(x, k)
     problem = _problem(rows, format, n, k)
-    with _current(x.device):
+    with current(x.device):
         text = engine.invariant_tile(problem) if batch_invariant else tile or engine.tile(problem)
         engine.run(engine.prepared(problem, text), rows, words, y.view(-1, n))
     return y
@@ -229,7 +240,8 @@ def _problem(x: torch.Tensor, format: str, n: int, k: int) -> Problem:
     return Problem(format, n, k, max(1, x.numel() // k), dtype, dtype)
 
 
-def _best_of(engine: Engine, kernel: str, problem: Problem) -> str:
+def best_of(engine: Engine, kernel: str, problem: Problem) -> str:
+    """The best-priced valid tile of a kernel. Raises UnusableInput where it has none."""
     from warptile import kernels
     from warptile.search import rank_all
 
@@ -239,7 +251,7 @@ def _best_of(engine: Engine, kernel: str, problem: Problem) -> str:
     return ranking.candidates[0].tile.text()
 
 
-def _current(device: torch.device) -> AbstractContextManager[Any]:
+def current(device: torch.device) -> AbstractContextManager[Any]:
     """The device made current, where it is a card."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 

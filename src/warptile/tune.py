@@ -27,6 +27,7 @@ from warptile.tuning.result import Interrupted, Progress, TuneResult
 from warptile.tuning.stand import Stand
 from warptile.tuning.state import State
 from warptile.tuning.summary import summary
+from warptile.workloads.experts import routed
 
 
 def layout_name(format_name: str) -> str:
@@ -44,12 +45,15 @@ def tune(
     seed: int = 0,
     explore_on: bool = False,
     dtype: str | None = None,
+    routing: str | None = None,
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
 
     source: a GGUF model, a shape file or a shipped one's name. ms: numbers of tokens to tune for. budget: seconds.
     explore_on: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
     dtype: type of x and y, "fp32", "fp16" or "bf16"; default the device's own (`Limits.activations`).
+    routing: how tokens spread over a model's experts, as `workloads.experts` has it, or a JSON file of their counts;
+    default uniformly. It is part of what the table holds a winner for.
     Memory stays below four times the largest weight and 500 MB, both processes together.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
@@ -57,6 +61,8 @@ def tune(
     clock = Budget(budget)
     kept = (places or Places.default()).ready()
     workload = workloads.load(source)
+    if routing is not None:
+        workload = routed(workload, routing)
     from warptile.tuning.worker_stand import WorkerStand
 
     with contextlib.closing(WorkerStand(device, kept, workload)) as stand:

@@ -28,13 +28,22 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("confirm") / "model.gguf", "qwen3", tied=True)
 
 
-def confirmed(path: Path, tuned: Any, tokenizer: Any) -> Confirmation:
-    reference, _ = load(path, "cpu", dense=True)
-    return confirm_models(reference, tuned, tokenizer, read_text(None), AMOUNT, ("model", "device"))
+@pytest.fixture(scope="module")
+def reference(path: Path) -> Any:
+    return load(path, "cpu", dense=True)[0]
 
 
-def test_a_right_model_is_confirmed(path: Path, software_device: str, places: Places) -> None:
-    found = confirmed(path, *load(path, software_device, places=places))
+@pytest.fixture(scope="module")
+def packed(path: Path, software_device: str, places: Places) -> Any:
+    return load(path, software_device, places=places)
+
+
+def confirmed(reference: Any, packed: Any) -> Confirmation:
+    return confirm_models(reference, *packed, read_text(None), AMOUNT, ("model", "device"))
+
+
+def test_a_right_model_is_confirmed(reference: Any, packed: Any) -> None:
+    found = confirmed(reference, packed)
     assert found.right
     assert found.agreement is not None
     assert found.agreement.tokens == 2 * 47
@@ -43,26 +52,31 @@ def test_a_right_model_is_confirmed(path: Path, software_device: str, places: Pl
     assert not found.partings
 
 
-def test_one_matmul_with_anothers_weights_is_not_confirmed(path: Path, software_device: str, places: Places) -> None:
-    tuned, tokenizer = load(path, software_device, places=places)
-    first, second = (layer.mlp.down_proj for layer in tuned.model.layers)
+def test_one_matmul_with_anothers_weights_is_not_confirmed(reference: Any, packed: Any) -> None:
+    first, second = (layer.mlp.down_proj for layer in packed[0].model.layers)
+    own = first.group
     first.join(second.group, 0)
-    found = confirmed(path, tuned, tokenizer)
+    try:
+        found = confirmed(reference, packed)
+    finally:
+        first.join(own, 0)
     assert not found.right
     assert any("divergence" in reason for reason in found.failed)
 
 
-def test_nan_is_a_failed_verdict_that_names_the_first_layer(path: Path, software_device: str, places: Places) -> None:
-    tuned, tokenizer = load(path, software_device, places=places)
-    up = tuned.model.layers[1].mlp.up_proj
-    up.register_forward_hook(lambda _module, _inputs, result: result * math.nan)
-    found = confirmed(path, tuned, tokenizer)
+def test_nan_is_a_failed_verdict_that_names_the_first_layer(reference: Any, packed: Any) -> None:
+    up = packed[0].model.layers[1].mlp.up_proj
+    handle = up.register_forward_hook(lambda _module, _inputs, result: result * math.nan)
+    try:
+        found = confirmed(reference, packed)
+    finally:
+        handle.remove()
     assert not found.right
     assert found.failed == ("the tuned arm's logits are not finite; first in model.layers.1.mlp.up_proj",)
 
 
-def test_a_text_shorter_than_a_window_is_refused(path: Path, tmp_path: Path) -> None:
-    model, tokenizer = load(path, "cpu", dense=True)
+def test_a_text_shorter_than_a_window_is_refused(packed: Any, tmp_path: Path) -> None:
+    model, tokenizer = packed
     words = tmp_path / "short.txt"
     words.write_text("too short")
     with pytest.raises(UnusableInput, match=r"short\.txt: 9 tokens, shorter than a window of 48"):

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from support.guarded_run import guarded_run
 from support.integer_weights import FACTORS, integer_blocks, reference
 
-from warptile import formats, kernels
-from warptile.contracts import Limits, Problem, Runtime
+from warptile import devices, formats, kernels
+from warptile.contracts import Problem, Runtime
 from warptile.kernels.vulkan.mul_mat_vecq import MulMatVecqTile
 from warptile.places import Places
 from warptile.proof import ReferenceCache, prove
@@ -27,12 +27,7 @@ STAGED = "lanes_n=4,split_k=6,thread_n=4,columns=2,load_n=4,chunks=2,prefetch=0,
 APART = "lanes_n=8,split_k=3,thread_n=2,columns=1,load_n=2,chunks=1,prefetch=1,staging=scratch,sums=shared"
 ROWS = "lanes_n=1,split_k=8,thread_n=1,columns=1,load_n=1,chunks=1,prefetch=1,staging=shared,sums=shuffle,dot=plain"
 TILES = {"staged": STAGED, "apart": APART, "rows": ROWS}
-H200 = Limits(
-    "NVIDIA H200", "vulkan", "nvidia", "gpu", 32, (32,), 49152, 57344, 1024, (2**31 - 1, 65535, 65535), 2**32 - 1,
-    units=132, threads_per_unit=2048, workgroups_per_unit=32, registers_per_unit=65536, max_registers_per_thread=255,
-    read_gb_per_s=4800.0, fp32_tflops=67.0,
-    features=frozenset({"int_dot", "int_dot_accelerated", "subgroup_shuffle"}),
-)  # fmt: skip
+H200 = devices.by_name("h200", "vulkan")
 
 
 def activations(m: int, k: int) -> NDArray[np.float32]:

@@ -57,6 +57,8 @@ def test_an_unknown_order_refuses_registers_only() -> None:
         ({"matrices_n": 3}, "3"),
         ({"matrices_n": 8, "matrices_m": 8}, "512"),
         ({"prefetch": 4}, "2 % 4"),
+        ({"weights": "block", "warps_n": 4, "decode": "subnormal"}, "subnormal"),
+        ({"decode": "subnormal", "accumulator": "fp16"}, "fp16"),
         ({"split_k": 300}, "224 steps in 300 parts fill 224"),
         ({"warps_n": 64}, "2048 > 1024"),
         ({"k_chunk": 256, "buffers": 2}, "83968 > 49152"),
@@ -64,6 +66,15 @@ def test_an_unknown_order_refuses_registers_only() -> None:
 )
 def test_each_rule_gives_its_numbers(changes: dict[str, object], numbers: str) -> None:
     assert numbers in [found for _, found in broken(dataclasses.replace(TILE, **changes), h200())]
+
+
+def test_subnormal_codes_are_of_four_bits() -> None:
+    own = dataclasses.replace(TILE, decode="subnormal")
+    assert broken(own, h200()) == []
+    for name in ("Q6_K", "IQ4_NL"):
+        problem = dataclasses.replace(PROBLEM, format=name)
+        assert [rule for rule, _ in broken(own, h200(), problem)] == ["decode subnormal: codes of 4 bits on a line"]
+        assert "subnormal" not in {tile.fields()["decode"] for tile in KERNEL.space(problem, h200())}
 
 
 def test_a_workgroup_whose_registers_do_not_fit_a_unit_spills() -> None:

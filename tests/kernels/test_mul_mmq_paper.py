@@ -36,6 +36,16 @@ def test_the_twelfth_value_is_bk_step() -> None:
         MulMmqTile.parse("256,64,64,32,16,16,1,2,2,1,16,2,9")
 
 
+def test_bk_step_is_a_constant_of_its_own_pipeline() -> None:
+    """Another BK_STEP is another binary of that tile alone: the same text, constant 11 changed, no other constant."""
+    one, other = (KERNEL.source(dataclasses.replace(GOOD, bk_step=step), PROBLEM, MALI) for step in (2, 4))
+    assert one.text == other.text
+    assert set(one.constants) ^ set(other.constants) == {(11, 2), (11, 4)}
+    mul_mm = kernels.by_name("mul_mm")
+    tile = next(t for t in mul_mm.space(PROBLEM, MALI) if not mul_mm.broken_rules(t, PROBLEM, MALI))
+    assert one.text != mul_mm.source(tile, PROBLEM, MALI).text
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

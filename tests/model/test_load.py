@@ -17,6 +17,7 @@ from support.tiny_models import write_tiny  # noqa: E402
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint  # noqa: E402
 
 from warptile.model.modules import QuantEmbedding, QuantExperts, QuantLinear  # noqa: E402
+from warptile.model.runner import Runner  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::warptile.routing.UntunedWarning")
 
@@ -52,6 +53,14 @@ def test_packed_on_vulkan_computes_what_the_decoded_model_does(
         assert (packed(ids).logits - dense(ids).logits).abs().max() < CLOSE
         told = packed.generate(ids, max_new_tokens=6, do_sample=False)
     assert torch.equal(told, dense.generate(ids, max_new_tokens=6, do_sample=False))
+    runner = Runner(packed, 40)
+    first = int(runner.prefill(ids[0]).argmax())
+    runner.mark()
+    for _ in range(2):
+        assert [first, *runner.decode(first, 5).tolist()] == told[0, ids.shape[1] :].tolist()
+        runner.restore()
+    with pytest.raises(UnusableInput, match="there is room for 40 tokens"):
+        runner.decode(first, 40)
     kinds = [type(m) for m in packed.modules()]
     assert not any(issubclass(kind, torch.nn.Linear | torch.nn.Embedding) for kind in kinds)
     assert kinds.count(QuantLinear) == (9 if architecture == "qwen3moe" else 15)

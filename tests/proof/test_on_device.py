@@ -59,11 +59,11 @@ class Mutant:
     ("check", "before", "after"),
     [
         ("launch", "executed[P.slot] = BUILD_ID", "executed[P.slot] = BUILD_ID ^ 1u"),
-        ("guards", "if (n < P.rows && m0 + i < P.m)", "if (m0 + i < P.m)"),
-        ("written", "m0 + i < P.m)", "m0 + i + 1u < P.m)"),
-        ("finite", "chunk < P.k / 32u", "chunk <= P.k / 32u"),
+        ("guards", "if (n < P.rows && m0 + i < TOKENS)", "if (m0 + i < TOKENS)"),
+        ("written", "m0 + i < TOKENS)", "m0 + i + 1u < TOKENS)"),
+        ("finite", "chunk < TILE_CHUNKS", "chunk <= TILE_CHUNKS"),
         ("bound", "unpackHalf2x16(", "unpackHalf2x16(16u ^ "),
-        ("nmse", "chunk < P.k / 32u", "chunk < P.k / 32u - 1u"),
+        ("nmse", "chunk < TILE_CHUNKS", "chunk < TILE_CHUNKS - 1u"),
     ],
 )
 def test_a_wrong_shader_is_caught(device: Runtime, cache: ReferenceCache, check: str, before: str, after: str) -> None:

@@ -77,3 +77,16 @@ def test_rebuilt_from_the_journal(tmp_path: Path) -> None:
         entries.run("pipelines", replace(HERE, device="another"), pipelines=to_json(replace(BOTH, sizes=())))
     )
     assert rebuild_from(journal, tmp_path, HERE).pipelines() == [BOTH]
+    journal.append(entries.run("pipelines forgotten", HERE, key=to_json(KEY)))
+    assert rebuild_from(journal, tmp_path, HERE).pipelines() == []
+
+
+def test_what_was_forgotten_stays_so_when_saved(tmp_path: Path) -> None:
+    table = Table.load(tmp_path, HERE)
+    table.put_pipelines(BOTH)
+    table.save()
+    again = Table.load(tmp_path, HERE)
+    assert again.forget_pipelines(KEY)
+    assert not again.forget_pipelines(KEY)
+    again.save()
+    assert Table.load(tmp_path, HERE).pipelines() == []

@@ -16,15 +16,16 @@ from support.tiny_models import write_tiny
 
 
 @pytest.mark.filterwarnings("ignore::warptile.routing.UntunedWarning")
-def test_a_vulkan_trace_joins_with_itself(
+def test_a_vulkan_trace_names_every_matmul_and_joins_another(
     tmp_path: Path, software_device: str, places: Places, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = write_tiny(tmp_path / "model.gguf", "llama", layers=1, tied=True)
     folders = ["--state", str(places.state), "--cache", str(places.cache)]
     words = ["trace", str(model), "--device", software_device, "-p", "9", *folders]
-    assert run([*words, "--json"]) == 0
-    text = capsys.readouterr().out
-    found = json.loads(text)
+    other = tmp_path / "other.csv"
+    other.write_text("Duration (ns),Name\n5000,mul_mat_q\n7000,flash_attn\n")
+    assert run([*words, "--json", "--against", str(other)]) == 0
+    found = json.loads(capsys.readouterr().out)
     for phase, m in (("prefill", 9), ("decode", 1)):
         matmuls = [s for s in found["spans"] if s["phase"] == phase and s["matmul"] and s["floor_seconds"]]
         assert sorted(s["matmul"] for s in matmuls) == sorted(
@@ -34,9 +35,9 @@ def test_a_vulkan_trace_joins_with_itself(
         assert {s["layer"] for s in matmuls} >= {"model.layers.0.self_attn.q_proj", "lm_head"}
         assert all(s["seconds"] > 0 for s in matmuls)
         assert any(s["where"] == "host" and s["layer"].endswith("layernorm") for s in found["spans"])
-    (tmp_path / "own.json").write_text(text)
-    assert run([*words, "--against", str(tmp_path / "own.json")]) == 0
-    shown = capsys.readouterr().out
-    assert "against a warptile trace" in shown
-    assert "quantized matmul" in shown
+    pairs = {pair["kind"]: pair for pair in found["against"]["pairs"]}
+    ours = sum(s["seconds"] for s in found["spans"] if s["matmul"])
+    assert pairs["quantized matmul"]["theirs"] == pytest.approx(5e-6)
+    assert pairs["quantized matmul"]["ours"] == pytest.approx(ours)
+    assert "there: " in found["gap"]
     assert run([*words, "--against", str(tmp_path / "none.json")]) == 2

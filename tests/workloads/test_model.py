@@ -111,9 +111,9 @@ def test_expert_tensors_are_counted(tmp_path: Path) -> None:
     found = from_gguf(path)
     assert found.problems(16) == (
         Problem("Q4_K", 96, 256, 16, experts=8, top_k=2, count=4),
-        Problem("Q6_K", 96, 256, 16, experts=8, top_k=2, count=2),
+        Problem("Q6_K", 96, 256, 16, experts=8, top_k=2, count=2, x_slots=True, summed=True),
     )
-    assert [r.role for r in found.rows] == ["experts", "experts"]
+    assert [r.role for r in found.rows] == ["experts", "experts_down"]
     assert [(name, count) for name, count, _ in found.unsupported] == [("F32", 1)]
 
 

@@ -24,6 +24,7 @@ from warptile.cli import (
     trace,
     tune,
 )
+from warptile.cli.fleet import with_address
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
 
@@ -64,7 +65,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(given or ["--help"], prog_name="warptile", standalone_mode=False)
+        code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False)
     except KeyboardInterrupt:
         return _stopped()
     except BrokenPipeError:

@@ -27,6 +27,10 @@ LlamaCpp = Annotated[
 Dtype = Annotated[
     str | None, typer.Option("--dtype", help="Type of x and y: fp32, fp16 or bf16; default: the device's own.")
 ]
+Routing = Annotated[
+    str | None,
+    typer.Option("--routing", help="How tokens spread over experts: uniform, zipf:S, or a JSON file of their counts."),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of weights, activations and orders.")]
 
 FIRST_DEVICE = "vulkan:0"
@@ -41,10 +45,13 @@ def places(state: Path | None, cache: Path | None, locks: Path | None = None) ->
     return Places(cache or default.cache, state or default.state, locks or default.locks)
 
 
-def given(device: str, state: Path | None, cache: Path | None, dtype: str | None = None) -> dict[str, tuple[str, ...]]:
+def given(
+    device: str, state: Path | None, cache: Path | None, dtype: str | None = None, routing: str | None = None
+) -> dict[str, tuple[str, ...]]:
     """The words of these options that were not left out, by name, paths as short as they may be."""
     words: dict[str, tuple[str, ...]] = {} if device == FIRST_DEVICE else {"device": ("--device", device)}
     words |= {} if dtype is None else {"dtype": ("--dtype", dtype)}
+    words |= {} if routing is None else {"routing": ("--routing", routing)}
     folders = {"state": state, "cache": cache}
     return words | {name: (f"--{name}", path(where)) for name, where in folders.items() if where is not None}
 

@@ -13,8 +13,7 @@ from warptile.cli import options, show
 from warptile.cli.tune_view import grid
 from warptile.contracts import Problem, UnusableInput, Workload
 from warptile.journal import Journal
-from warptile.race.statistics import UNBOUNDED
-from warptile.tables import SIZES, Table
+from warptile.tables import SIZES, Table, Thresholds
 from warptile.tuning.pipelines import PipelinesResult, PipelineTuner
 from warptile.tuning.worker_stand import WorkerStand
 
@@ -98,17 +97,15 @@ def print_result(result: PipelinesResult) -> None:
     for name in ("size", "raced at", "tile before\ntile now", "ratio", "controls"):
         listed.add_column(name)
     for row in result.rows:
-        race = f"{row.race.ratio:.2f}x\n{interval(row.race.low, row.race.high)}" if row.race else "-"
-        controls = "\n".join(f"{c.size} {c.ratio:.2f}x {interval(c.low, c.high)}" for c in row.controls)
+        race = f"{row.race.ratio:.2f}x\n{show.interval(row.race.low, row.race.high)}" if row.race else "-"
+        controls = "\n".join(f"{c.size} {c.ratio:.2f}x {show.interval(c.low, c.high)}" for c in row.controls)
         tiles = f"{show.tile(row.before)}\n{show.tile(row.after) if row.after != row.before else 'stays'}"
         where = f"n={row.problem.n} k={row.problem.k}\nM = {row.problem.m}"
         listed.add_row(row.size, where, tiles, race, controls)
     console.print(listed)
-    console.print(
-        Text(f"small up to m = {t.small_m} or n = {t.small_n}, medium up to m = {t.medium_m} or n = {t.medium_n}\n")
-    )
+    console.print(Text(f"{limits_of_sizes(t)}\n"))
 
 
-def interval(low: float, high: float) -> str:
-    """`[low, high]`, or what a person is told where too few rounds bound nothing."""
-    return f"[{low:.2f}, {high:.2f}]" if high < UNBOUNDED else "too few rounds"
+def limits_of_sizes(t: Thresholds) -> str:
+    """The thresholds in words."""
+    return f"small up to m = {t.small_m} or n = {t.small_n}, medium up to m = {t.medium_m} or n = {t.medium_n}"

@@ -9,9 +9,10 @@ import typer
 from rich.text import Text
 
 from warptile.cli import options, show
+from warptile.cli.pipelines import limits_of_sizes
 from warptile.cli.tune_view import grid
 from warptile.contracts import CandidateRejected, Identity, UnusableInput
-from warptile.journal import Journal, entries
+from warptile.journal import Journal, entries, to_json
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
 from warptile.runtimes import open_device
@@ -77,6 +78,14 @@ def show_table(
                 "",
             )
     console.print(listed if table.rows() else Text("nothing was tuned on this device yet: warptile tune MODEL.gguf"))
+    for pipelines in table.pipelines():
+        key = pipelines.key
+        console.print()
+        console.print(show.line(f"pipelines of {key.kernel} on {key.format}, {key.x_dtype}", "bold"))
+        console.print(show.line(limits_of_sizes(pipelines.thresholds), "dim"))
+        for each in pipelines.sizes:
+            raced = f"{each.point.ratio:.2f}x at n={each.n} k={each.k} M = {each.point.m}"
+            console.print(show.line(f"{each.size}: {show.tile(each.point.tile)}  {raced}"))
 
 
 ELSEWHERE = "skipped: of a checkout of llama.cpp, which tune --llama-cpp proves again"
@@ -143,13 +152,19 @@ def forget(
     for key in chosen:
         table.forget(key)
         journal.append(entries.table(identity, "forget", key))
+    # Pipelines serve every n and k, so that one n or k alone leaves them.
+    whole = n is None and k is None
+    dropped = [p.key for p in table.pipelines() if whole and format in (None, p.key.format)]
+    for pipeline_key in dropped:
+        table.forget_pipelines(pipeline_key)
+        journal.append(entries.run("pipelines forgotten", identity, key=to_json(pipeline_key)))
     table.save()
     if json:
-        show.print_json({"forgotten": chosen, "path": str(table.path)})
+        show.print_json({"forgotten": chosen, "pipelines": dropped, "path": str(table.path)})
     else:
-        show.out().print(
-            Text(f"{len(chosen)} of {len(keys)} matmuls forgotten in {show.path(table.path)}"), soft_wrap=True
-        )
+        also = f", pipelines of {len(dropped)} kernels and formats" if dropped else ""
+        line = f"{len(chosen)} of {len(keys)} matmuls{also} forgotten in {show.path(table.path)}"
+        show.out().print(Text(line), soft_wrap=True)
 
 
 @app.command("rebuild")

@@ -11,14 +11,17 @@ from warptile.cli import live, options, show, tune_view
 from warptile.cli import llama_cpp as llama
 from warptile.cli.confirm import print_confirmation, run_confirm
 from warptile.contracts import UnusableInput
+from warptile.fleet.schedule import CHECKS
+from warptile.places import Places
 from warptile.tune import tune as run_tune
 from warptile.tuning.result import Hint, Interrupted
 
 
 def tune(
-    source: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")
-    ] = "",
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name."),
+    ] = None,
     device: options.Device = options.FIRST_DEVICE,
     m: options.Ms = "",
     budget: options.Budget = "5m",
@@ -26,10 +29,20 @@ def tune(
         bool, typer.Option("--explore", help="Search on even where the table holds a winner for every matmul.")
     ] = False,
     dtype: options.Dtype = None,
+    routing: options.Routing = None,
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Then hold the tuned model against the file decoded to float32.")
     ] = False,
     seed: options.Seed = 0,
+    fleet: Annotated[
+        str,
+        typer.Option(
+            "--fleet",
+            metavar="[ADDRESS]",
+            help="Tune on every device of a Ray cluster (HOST:PORT or auto); without ADDRESS, on this machine's.",
+        ),
+    ] = "",
+    checks: Annotated[int, typer.Option("--checks", min=0, help="With --fleet: cards that check a winner.")] = CHECKS,
     llama_cpp: options.LlamaCpp = None,
     format: Annotated[
         str, typer.Option("--format", help="With --llama-cpp: formats of weights, such as Q4_K,Q4_1.")
@@ -46,11 +59,18 @@ def tune(
     With --llama-cpp: the fastest tuple of each of llama.cpp's pipelines on its own shader, for a model's matmuls or
     without a model; by default at 32, 64 and 128 tokens, which take its small, medium and large pipeline.
     """
+    given = sources or []
+    source = given[0] if given else ""
     if not source and llama_cpp is None:
         raise UnusableInput("tune needs a MODEL, or a checkout of llama.cpp with --llama-cpp")
     m = m or (options.DEFAULT_M if llama_cpp is None else llama.DEFAULT_M)
     ms, time = options.token_counts(m), options.seconds(budget)
     kept = options.places(state, cache, locks)
+    if fleet:
+        _fleet(given, fleet, ms, time, kept, dtype, device, checks, json)
+        return
+    if len(given) > 1:
+        raise UnusableInput("several models are tuned with --fleet; without it, one at a time")
     if llama_cpp is not None:
         run = llama.Tune(llama_cpp, source, tuple(format.split(",")), n, k, m)
         llama.tune(run, device, time, kept, seed, explore, json, options.given(device=device, state=state, cache=cache))
@@ -59,11 +79,11 @@ def tune(
         raise UnusableInput(f"--confirm needs a model's file; {source} is none")
     try:
         with live.Display(show.err(), source, device, time) as display:
-            result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype)
+            result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype, routing)
     except Interrupted as stop:
         show.err().print(show.line(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None
-    chosen = options.given(device=device, state=state, cache=cache, dtype=dtype)
+    chosen = options.given(device=device, state=state, cache=cache, dtype=dtype, routing=routing)
     hints = [(_command(hint, m, chosen), hint.why) for hint in result.hints]
     document = {**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]}
     if not json:
@@ -77,6 +97,35 @@ def tune(
         raise typer.Exit(1)
 
 
+def _fleet(
+    sources: list[str],
+    address: str,
+    ms: tuple[int, ...],
+    time: float,
+    kept: Places,
+    dtype: str | None,
+    device: str,
+    checks: int,
+    json: bool,
+) -> None:
+    from warptile.cli import fleet as view
+    from warptile.fleet.fleet import tune_fleet
+
+    only = "" if device == options.FIRST_DEVICE else device
+    try:
+        with view.FleetDisplay(show.err(), address) as display:
+            result = tune_fleet(sources, address, ms, time, kept, display.update, dtype, only, checks)
+    except KeyboardInterrupt:
+        show.err().print(show.line("stopped: what is done is in the journal; the same command resumes from there"))
+        raise typer.Exit(130) from None
+    if json:
+        show.print_json(result.to_json())
+    else:
+        view.print_result(show.out(), result)
+    if result.lost:
+        raise typer.Exit(1)
+
+
 def _command(hint: Hint, m: str, chosen: dict[str, tuple[str, ...]]) -> str:
     """The hint's command line with the options of this run that it has too."""
     words, takes = list(hint.words), ["device", "state", "cache"]
@@ -84,7 +133,7 @@ def _command(hint: Hint, m: str, chosen: dict[str, tuple[str, ...]]) -> str:
         source = words[1]
         words[1] = show.path(source) if Path(source).is_file() else source
         words += ["--m", m] if m != options.DEFAULT_M else []
-        takes.append("dtype")
+        takes += ["dtype", "routing"]
     elif words[0] == "journal":
         takes = ["state"]
     return show.command(*words, *(word for name in takes for word in chosen.get(name, ())))

@@ -17,8 +17,8 @@ from warptile.contracts.errors import (
     Wrong,
 )
 from warptile.contracts.evidence import Arithmetic, Arm, BrokenRule, Decision, FirstWrong, Race, Verdict
-from warptile.contracts.kernel import Kernel
-from warptile.contracts.launch import DeviceWeights, Launch, Scratch, Source, WeightSlice
+from warptile.contracts.kernel import GroupedKernel, Kernel, launches_of
+from warptile.contracts.launch import Chosen, DeviceWeights, Launch, Scratch, Source, WeightSlice
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Price, Resources
 from warptile.contracts.problem import Problem, Workload, WorkloadRow
@@ -33,12 +33,14 @@ __all__ = [
     "Buffer",
     "CandidateRejected",
     "Ceilings",
+    "Chosen",
     "CompileFailed",
     "Decision",
     "DeviceLost",
     "DeviceWeights",
     "DoesNotFit",
     "FirstWrong",
+    "GroupedKernel",
     "Identity",
     "Instrument",
     "InvalidTile",
@@ -63,4 +65,5 @@ __all__ = [
     "Workload",
     "WorkloadRow",
     "Wrong",
+    "launches_of",
 ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from warptile.contracts.errors import UnusableInput
 from warptile.contracts.evidence import Arithmetic, BrokenRule
-from warptile.contracts.launch import DeviceWeights, Launch, Source
+from warptile.contracts.launch import Chosen, DeviceWeights, Launch, Source
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Price
 from warptile.contracts.problem import Problem
@@ -54,3 +55,40 @@ class Kernel(Protocol):
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
         """Operand and accumulator types and addition depth, for the proof's per-element bound."""
         ...
+
+
+@runtime_checkable
+class GroupedKernel(Kernel, Protocol):
+    """A kernel of grouped problems (`Problem.grouped`), which refuses dense ones as dense kernels refuse those.
+
+    Everything is asked as of a dense kernel; what it launches also reads which experts each token takes.
+    """
+
+    def launch_grouped(
+        self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer, chosen: Chosen
+    ) -> tuple[Launch, ...]:
+        """The dispatches that compute y, with x[x_rows, k], w[experts, n, k] and y[y_rows, n]."""
+        ...
+
+
+def launches_of(
+    kernel: Kernel,
+    binary: Binary,
+    tile: Tile,
+    problem: Problem,
+    x: Buffer,
+    w: DeviceWeights,
+    y: Buffer,
+    chosen: Chosen | None = None,
+) -> tuple[Launch, ...]:
+    """What a kernel launches for a problem: `chosen` goes to a grouped kernel, and must be there for it alone.
+
+    Raises UnusableInput where it is not.
+    """
+    if isinstance(kernel, GroupedKernel):
+        if chosen is None:
+            raise UnusableInput(f"{kernel.name} takes expert ids")
+        return kernel.launch_grouped(binary, tile, problem, x, w, y, chosen)
+    if chosen is not None:
+        raise UnusableInput(f"{kernel.name} does not take expert ids")
+    return kernel.launch(binary, tile, problem, x, w, y)

@@ -38,24 +38,42 @@ class Source:
 class WeightSlice:
     """Rows [row0, row0 + rows) of a packed weight, in one buffer that fits the device's range limit.
 
-    planes: offset of each of the layout's planes inside the buffer, in 32-bit words.
+    planes: offset of each of the layout's planes inside the buffer, in 32-bit words. Of a grouped weight, all rows of
+    experts [expert0, expert0 + experts), one after another `stride` words apart; planes are the first one's.
     """
 
     buffer: Buffer
     row0: int
     rows: int
     planes: tuple[int, ...]
+    expert0: int = 0
+    experts: int = 1
+    stride: int = 0
 
 
 @dataclass(frozen=True)
 class DeviceWeights:
-    """A packed weight w[n, k] on a device: one slice, or several where a buffer would be too large."""
+    """A packed weight w[n, k] on a device: one slice, or several where a buffer would be too large. Of w[experts, n, k]
+    a slice holds whole experts."""
 
     format: str
     layout: str
     n: int
     k: int
     slices: tuple[WeightSlice, ...]
+    experts: int = 1
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which experts the tokens of a grouped matmul take, on a device: ids i32[m, top_k], weights f32[m, top_k].
+
+    An id outside 0 .. experts - 1 takes no expert: its row of y[m, top_k, n] is 0, and it adds nothing to a sum; no
+    kernel reads weights by it. weights: None where y is not summed.
+    """
+
+    ids: Buffer
+    weights: Buffer | None = None
 
 
 @dataclass(frozen=True)

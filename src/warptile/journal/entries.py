@@ -14,7 +14,7 @@ from warptile.contracts import Decision, Identity, Price, Problem, Race, Verdict
 
 Entry = dict[str, Any]
 
-KINDS = ("run", "workload", "candidate", "verdict", "race", "decision", "table")
+KINDS = ("run", "workload", "candidate", "verdict", "race", "decision", "table", "fleet")
 
 
 def run(event: str, identity: Identity | None = None, **facts: Any) -> Entry:
@@ -114,3 +114,8 @@ def decision(identity: Identity, problem: Problem, incumbent: str, challenger: s
 def table(identity: Identity, action: str, key: Any, point: Any = None) -> Entry:
     """A change of a table: "put" a measured point under a key, or "forget" a key."""
     return {"kind": "table", "identity": identity, "action": action, "key": key, "point": point}
+
+
+def fleet(event: str, **facts: Any) -> Entry:
+    """A fleet's item was done or lost, or its cards agreed or did not (`event`), with the facts of it."""
+    return {"kind": "fleet", "event": event, **facts}

@@ -1,6 +1,7 @@
 """What a device sees: few arrangements, shared by formats; packing, unpacking, decoders."""
 
 from warptile.layouts.codes import BitPlanes
+from warptile.layouts.experts import pack_experts
 from warptile.layouts.fields import Fields, Plane
 from warptile.layouts.layout import Codebook, Layout
 from warptile.layouts.packing import (
@@ -10,6 +11,7 @@ from warptile.layouts.packing import (
     pack,
     pack_repeated,
     pack_slices,
+    piece_of,
     slice_bytes,
     unpack,
     upload,
@@ -25,8 +27,10 @@ __all__ = [
     "Plane",
     "checked_rows",
     "pack",
+    "pack_experts",
     "pack_repeated",
     "pack_slices",
+    "piece_of",
     "slice_bytes",
     "unpack",
     "upload",

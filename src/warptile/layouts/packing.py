@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile.contracts import DeviceWeights, Runtime, UnusableInput, WeightSlice
+from warptile.contracts import Buffer, DeviceWeights, Runtime, UnusableInput, WeightSlice
 from warptile.layouts.fields import U8, Plane
 from warptile.layouts.layout import Layout
 from warptile.layouts.triton import arrangement as quad_arrangement
@@ -24,12 +24,18 @@ _ROW_STEP = 64
 
 @dataclass(frozen=True)
 class PackedSlice:
-    """Rows [row0, row0 + rows) of a packed weight: u32 words, and where each plane starts in them, in words."""
+    """Rows [row0, row0 + rows) of a packed weight: u32 words, and where each plane starts in them, in words.
+
+    expert0, experts, stride: of a grouped weight, as in `contracts.WeightSlice`.
+    """
 
     row0: int
     rows: int
     words: NDArray[np.uint32]
     planes: tuple[int, ...]
+    expert0: int = 0
+    experts: int = 1
+    stride: int = 0
 
 
 ARRANGEMENTS = ("rows", "quads", "file")
@@ -44,6 +50,7 @@ class PackedWeights:
     k: int
     slices: tuple[PackedSlice, ...]
     arrangement: str = "rows"
+    experts: int = 1
 
     @property
     def layout(self) -> Layout:
@@ -215,5 +222,11 @@ def upload(runtime: Runtime, packed: PackedWeights) -> DeviceWeights:
         packed.layout.name,
         packed.n,
         packed.k,
-        tuple(WeightSlice(runtime.upload(s.words), s.row0, s.rows, s.planes) for s in packed.slices),
+        tuple(piece_of(s, runtime.upload(s.words)) for s in packed.slices),
+        packed.experts,
     )
+
+
+def piece_of(part: PackedSlice, buffer: Buffer) -> WeightSlice:
+    """A packed slice that lies in `buffer`."""
+    return WeightSlice(buffer, part.row0, part.rows, part.planes, part.expert0, part.experts, part.stride)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 
-import numpy as np
 import torch
 
-from warptile import formats
-from warptile.contracts import Problem
+from warptile import formats, kernels
+from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.kernels.triton.dequantize.kernel import DequantizeTile
+from warptile.kernels.triton.program import Program
 from warptile.layouts.triton import arrangement
-from warptile.model.group import Group
+from warptile.layouts.triton.repack import repack
+from warptile.model.group import Experts, Group
 from warptile.places import Places
+from warptile.routing import Notices
 from warptile.runtimes.triton.engine import DTYPES, engine_of
-from warptile.torch_ops import TorchWeight, matmul_torch, serve_from_tables
+from warptile.runtimes.triton.memory import to_tensor
+from warptile.torch_experts import TorchExperts, matmul_id
+from warptile.torch_ops import TableRouter, TorchWeight, add_router, matmul_torch, serve_from_tables
 from warptile.weights import QuantTensor
 
 
@@ -25,12 +31,15 @@ class TorchBackend:
     """
 
     def __init__(self, device: torch.device, batch_invariant: bool = False, places: Places | None = None) -> None:
-        serve_from_tables(device, places)
+        self.joined = _joined_router(serve_from_tables(device, places), device)
         self.device = device
         self.batch_invariant = batch_invariant
 
     def group(self, weights: Sequence[QuantTensor]) -> Group:
         return TorchGroup(weights, self)
+
+    def experts(self, w: QuantTensor, count: int) -> Experts:
+        return TorchExpertGroup(w, count, self)
 
     def rows_of(self, group: Group, w: QuantTensor) -> TorchRows:
         assert isinstance(group, TorchGroup)
@@ -38,6 +47,21 @@ class TorchBackend:
 
     def close(self) -> None:
         """Torch frees the tensors."""
+
+
+class TorchExpertGroup(Experts):
+    """Experts whose words are a buffer of the module; one launch computes every token's."""
+
+    def __init__(self, w: QuantTensor, count: int, backend: TorchBackend) -> None:
+        super().__init__(count, w.shape[0] // count, w.shape[1])
+        packed = TorchExperts.pack(w, count, backend.device)
+        self.register_buffer("words", packed.words, persistent=False)
+        self.format, self.invariant = packed.format, backend.batch_invariant
+
+    def forward(self, x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+        """`torch_experts.matmul_id`."""
+        packed = TorchExperts(self.words, self.format, self.experts, self.n, self.k)
+        return matmul_id(x, packed, ids, weights, batch_invariant=self.invariant)
 
 
 class TorchGroup(Group):
@@ -48,8 +72,9 @@ class TorchGroup(Group):
         self.invariant = backend.batch_invariant
         self.parts: list[tuple[str, str, int, int, list[int]]] = []
         for i, run in enumerate(_runs(weights)):
-            joined = run[0] if len(run) == 1 else _joined(run)
-            packed = TorchWeight.pack(joined, backend.device)
+            packed = packed_joined(run, backend.device)
+            if len(run) > 1:
+                backend.joined.know(packed, run)
             name = f"words{i}"
             self.register_buffer(name, packed.words, persistent=False)
             self.parts.append((name, packed.format, packed.n, packed.k, [w.shape[0] for w in run]))
@@ -66,6 +91,86 @@ class TorchGroup(Group):
         return found
 
 
+def compile_ahead(model: torch.nn.Module, dtype: torch.dtype, ms: Iterable[int]) -> None:
+    """Compile side by side what the packed matmuls of a model on a card need for these numbers of tokens.
+
+    Nothing is done for models whose weights lie elsewhere. What does not compile is left to its first use.
+    """
+    problems: dict[Problem, None] = {}
+    device = None
+    for group in (module for module in model.modules() if isinstance(module, TorchGroup)):
+        device = group.words0.device
+        for _, format, n, k, _ in group.parts:
+            problems |= {Problem(format, n, k, m, DTYPES[dtype], DTYPES[dtype]): None for m in ms}
+    if device is None:
+        return
+    engine = engine_of(device)
+    programs: dict[str, Program] = {}
+    for problem in problems:
+        kernel, tile = kernels.parse_tile(engine.tile(problem))
+        source = kernel.source(tile, problem, engine.limits)
+        programs.setdefault(source.text, Program.parse(source))
+    engine.backend.ahead(list(programs.values()), None)
+
+
+class JoinedRouter:
+    """Serves joined matrices, which tables may not know: by the winner of their largest part, where that was measured.
+
+    A table that knows the joined matrix goes first. Both kinds are followed by a notice once, as untuned.
+    """
+
+    def __init__(self, tables: TableRouter, limits: Limits) -> None:
+        self._tables, self._limits = tables, limits
+        self._largest: dict[tuple[str, int, int], int] = {}
+        self._notices = Notices()
+
+    def know(self, joined: TorchWeight, parts: Sequence[QuantTensor]) -> None:
+        """Take up a joined matrix and its parts."""
+        self._largest[joined.format, joined.n, joined.k] = max(w.shape[0] for w in parts)
+
+    def __call__(self, problem: Problem) -> str | None:
+        """The tile's text; None for other matmuls, and where no part was measured either."""
+        largest = self._largest.get((problem.format, problem.n, problem.k))
+        if largest is None or self._tables.route(problem).status != "untuned":
+            return None
+        part = self._tables.route(replace(problem, n=largest))
+        if part.status == "untuned" or part.kernel.broken_rules(part.tile, problem, self._limits):
+            return None
+        why = f"it is joined of matrices, the largest of which (n = {largest}) was measured"
+        self._notices.say(problem, replace(part, status="untuned", why=why), stacklevel=2)
+        return part.tile.text()
+
+
+def _joined_router(tables: TableRouter, device: torch.device) -> JoinedRouter:
+    engine = engine_of(device)
+    found = next((router for router in engine.routers if isinstance(router, JoinedRouter)), None)
+    if found is None:
+        found = JoinedRouter(tables, engine.limits)
+        add_router(device, found)
+    return found
+
+
+def packed_joined(parts: Sequence[QuantTensor], device: torch.device) -> TorchWeight:
+    """The matrix of the rows of all `parts`, of one format and K, one after another; each is copied to `device` once.
+
+    Raises UnusableInput where it is too large for a buffer there.
+    """
+    first = parts[0]
+    n, k = sum(w.shape[0] for w in parts), first.shape[1]
+    needed = 4 * arrangement(first.format.layout, k).offsets(n)[1]
+    if needed > engine_of(device).limits.max_buffer_bytes:
+        raise UnusableInput(
+            f"weight {first.format.name} [{n}, {k}] takes {needed} bytes, more than a buffer there holds"
+        )
+    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        source = torch.empty(n * first.format.row_bytes(k), dtype=torch.uint8, device=device)
+        done = 0
+        for w in parts:
+            source[done : done + w.blocks.size] = to_tensor(w.blocks)
+            done += w.blocks.size
+        return TorchWeight(repack(first.format, source, n, k), first.format.name, n, k)
+
+
 def _runs(weights: Sequence[QuantTensor]) -> list[list[QuantTensor]]:
     runs: list[list[QuantTensor]] = []
     for w in weights:
@@ -76,11 +181,6 @@ def _runs(weights: Sequence[QuantTensor]) -> list[list[QuantTensor]]:
     return runs
 
 
-def _joined(run: Sequence[QuantTensor]) -> QuantTensor:
-    n, k = sum(w.shape[0] for w in run), run[0].shape[1]
-    return QuantTensor(run[0].format, np.concatenate([w.blocks for w in run]), (n, k))
-
-
 class TorchRows:
     """Rows of a packed matrix on its device: their words gathered into a matrix of their own, which is decoded."""
 
@@ -88,9 +188,23 @@ class TorchRows:
         self._group = group
 
     def __call__(self, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        (weight,) = self._group.weights()
-        few = TorchWeight(gathered(weight, ids.reshape(-1)), weight.format, ids.numel(), weight.k)
-        return dequantized(few, dtype).view(*ids.shape, weight.k)
+        name, format, n, k, _ = self._group.parts[0]
+        rows: torch.Tensor = torch.ops.warptile.rows(getattr(self._group, name), ids, format, n, k, dtype)
+        return rows
+
+
+@torch.library.custom_op("warptile::rows", mutates_args=())
+def _rows(words: torch.Tensor, ids: torch.Tensor, format: str, n: int, k: int, dtype: torch.dtype) -> torch.Tensor:
+    """w[ids[...], :] in `dtype` for quad words of w[n, k]."""
+    few = TorchWeight(gathered(TorchWeight(words, format, n, k), ids.reshape(-1)), format, ids.numel(), k)
+    return dequantized(few, dtype).view(*ids.shape, k)
+
+
+@_rows.register_fake
+def _rows_shape(
+    words: torch.Tensor, ids: torch.Tensor, format: str, n: int, k: int, dtype: torch.dtype
+) -> torch.Tensor:
+    return words.new_empty((*ids.shape, k), dtype=dtype)
 
 
 def dequantized(weight: TorchWeight, dtype: torch.dtype) -> torch.Tensor:

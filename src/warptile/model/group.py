@@ -36,7 +36,9 @@ class Group(nn.Module):
 
     def product(self, index: int, x: torch.Tensor) -> torch.Tensor:
         """y[..., n] = x[..., k] w^T of member `index`."""
-        held, version = self._held, 0 if x.is_inference() else x._version
+        # A traced graph has no versions; its tensors are not changed in place between siblings.
+        traced = torch.compiler.is_compiling() or x.is_inference()
+        held, version = self._held, 0 if traced else x._version
         if held is not None and held.x is x and held.version == version and index in held.rest:
             y = held.rest.pop(index)
             if not held.rest:
@@ -54,12 +56,30 @@ class Group(nn.Module):
         raise NotImplementedError
 
 
+class Experts(nn.Module):
+    """Weights w[experts, n, k], packed. path: of the module in the model that they belong to."""
+
+    def __init__(self, experts: int, n: int, k: int) -> None:
+        super().__init__()
+        self.experts, self.n, self.k = experts, n, k
+        self.path = ""
+
+    def forward(self, x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+        """y[t, j, n] = w[ids[t, j]] x[t] for x[t, k], or x[t, j, k] with a row for each; with weights[t, j] their sum
+        over j, y[t, n]."""
+        raise NotImplementedError
+
+
 class Backend(Protocol):
     """Where packed weights live and are multiplied. device: of the tensors that go in and come out."""
 
     device: torch.device
 
     def group(self, weights: Sequence[QuantTensor]) -> Group: ...
+
+    def experts(self, w: QuantTensor, count: int) -> Experts:
+        """A 3-D weight whose rows are those of `count` experts one after another."""
+        ...
 
     def rows_of(self, group: Group, w: QuantTensor) -> Any:
         """Decodes rows of the group's only weight: (ids i64[...], dtype) -> [..., k]; `w` is the same weight."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from warptile.model.group import Group
+from warptile.model.group import Experts, Group
 
 
 class QuantLinear(nn.Module):
@@ -64,37 +64,30 @@ class QuantEmbedding(nn.Module):
 
 
 class QuantExperts(nn.Module):
-    """y[t] = sum_j p[t, j] down_e(act(gate_e(x[t])) * up_e(x[t])), e = chosen[t, j], weights of experts packed.
-
-    Each expert's gate and up are a group, its down another; an expert computes the tokens that chose it.
-    """
+    """y[t] = sum_j p[t, j] down_e(act(gate_e(x[t])) * up_e(x[t])), e = chosen[t, j], weights of all experts packed."""
 
     def __init__(self, experts: int, act: nn.Module) -> None:
         super().__init__()
         self.num_experts = experts
         self.act_fn = act
-        self.inner = nn.ModuleList()
-        self.outer = nn.ModuleList()
+        self.gate: Experts | None = None
+        self.up: Experts | None = None
+        self.down: Experts | None = None
 
-    def join(self, inner: list[Group], outer: list[Group]) -> None:
-        """Take the groups: for each expert gate and up, and down."""
-        self.inner, self.outer = nn.ModuleList(inner), nn.ModuleList(outer)
+    def join(self, gate: Experts, up: Experts, down: Experts) -> None:
+        """Take the three weights."""
+        self.gate, self.up, self.down = gate, up, down
 
     def forward(
         self, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor
     ) -> torch.Tensor:
         """[tokens, k] for hidden_states[tokens, k], top_k_index i64[tokens, top_k] and their weights."""
-        out = torch.zeros_like(hidden_states)
-        for expert in torch.unique(top_k_index).tolist():
-            token, place = torch.where(top_k_index == expert)
-            x = hidden_states[token]
-            inner, outer = self.inner[expert], self.outer[expert]
-            assert isinstance(inner, Group)
-            assert isinstance(outer, Group)
-            gated = self.act_fn(inner.product(0, x)) * inner.product(1, x)
-            y = outer.product(0, gated) * top_k_weights[token, place, None]
-            out.index_add_(0, token, y.to(out.dtype))
-        return out
+        assert self.gate is not None
+        assert self.up is not None
+        assert self.down is not None
+        inner = self.act_fn(self.gate(hidden_states, top_k_index)) * self.up(hidden_states, top_k_index)
+        y: torch.Tensor = self.down(inner, top_k_index, top_k_weights)
+        return y.to(hidden_states.dtype)
 
     def extra_repr(self) -> str:
         return f"experts={self.num_experts}"

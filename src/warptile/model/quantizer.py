@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,10 @@ from transformers.quantizers.auto import register_quantization_config, register_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
+from warptile.model.fused import fuse_norms, register_attention
 from warptile.model.group import Backend, Group
 from warptile.model.modules import QuantEmbedding, QuantExperts, QuantLinear
 from warptile.model.tensors import ModelTensors
-from warptile.weights import QuantTensor
 
 METHOD = "warptile"
 SAME_INPUT = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
@@ -100,13 +99,16 @@ class WarptileQuantizer(HfQuantizer):
             return QuantEmbedding(module.num_embeddings, module.embedding_dim, scale, self.plan.dtype)
         return QuantExperts(int(module.num_experts), module.act_fn)
 
-    def _process_model_after_weight_loading(self, model: nn.Module, **kwargs: Any) -> nn.Module:
+    def _process_model_after_weight_loading(self, model: Any, **kwargs: Any) -> Any:
         tensors, backend = self.plan.tensors, self.plan.backend
         shared: dict[str | None, Group] = {}
         for together in _groups(self._packed):
             first = together[0]
             if isinstance(first.module, QuantExperts):
-                first.module.join(*self._expert_groups(first.path, first.module.num_experts))
+                packed = [backend.experts(w, first.module.num_experts) for w in tensors.experts(first.path)]
+                for part, own in zip(("gate", "up", "down"), packed, strict=True):
+                    own.path = f"{first.path}.{part}_proj"
+                first.module.join(*packed)
                 continue
             name = tensors.name(first.path)
             group = shared.get(name)
@@ -121,22 +123,10 @@ class WarptileQuantizer(HfQuantizer):
                     each.module.join(group, index)
                     group.path = together[0].path
         self._packed.clear()
+        fuse_norms(model, tensors.architecture.norm_offset)
+        if backend.device.type == "cuda":
+            model.set_attn_implementation(register_attention())
         return model
-
-    def _expert_groups(self, path: str, experts: int) -> tuple[list[Group], list[Group]]:
-        backend = self.plan.backend
-        gate, up, down = (list(_per_expert(w, experts)) for w in self.plan.tensors.experts(path))
-        inner = [backend.group(pair) for pair in zip(gate, up, strict=True)]
-        outer = [backend.group([each]) for each in down]
-        for i in range(experts):
-            inner[i].path, outer[i].path = f"{path}.{i}.gate_proj", f"{path}.{i}.down_proj"
-        return inner, outer
-
-
-def _per_expert(w: QuantTensor, experts: int) -> Iterator[QuantTensor]:
-    rows = w.shape[0] // experts
-    for i in range(experts):
-        yield QuantTensor(w.format, w.blocks[i * rows : (i + 1) * rows], (rows, w.shape[1]))
 
 
 def _groups(packed: list[_Packed]) -> list[list[_Packed]]:

@@ -11,11 +11,10 @@ import torch
 from transformers import DynamicCache, StaticCache
 
 from warptile.contracts import UnusableInput
+from warptile.model.cuda import compile_ahead
 
-CHUNK = 512
-"""Tokens of a prefill that one captured graph takes."""
-
-_WARM_UPS = 2
+CHUNKS = (2048, 512)
+"""Tokens of a prefill that one captured graph takes, the largest first."""
 
 
 @dataclass
@@ -31,12 +30,20 @@ class Runner:
     """A model with room for `length` tokens.
 
     graphs: whether steps are captured; None: on a card, unless layers keep a sliding window, whose cache decides on the
-    host. A captured prefill takes chunks of `chunk` tokens, the rest runs as it is. replay: set it to False to run the
-    same steps kernel by kernel, for a profiler. Raises UnusableInput where the
-    model's context is shorter than `length`, or graphs are asked for where there are none.
+    host. A prefill is cut into `chunks`, each captured when its length comes a second time; the rest runs as it is.
+    compiled: torch.compile fuses what lies between the matmuls of a decoded token, which takes a minute once. replay:
+    set it to False to run the same steps kernel by kernel, for a profiler. Raises UnusableInput where the model's
+    context is shorter than `length`, or graphs are asked for where there are none.
     """
 
-    def __init__(self, model: Any, length: int, graphs: bool | None = None, chunk: int = CHUNK) -> None:
+    def __init__(
+        self,
+        model: Any,
+        length: int,
+        graphs: bool | None = None,
+        chunks: Sequence[int] = CHUNKS,
+        compiled: bool = False,
+    ) -> None:
         most = int(model.config.max_position_embeddings)
         if length > most:
             raise UnusableInput(f"{length} tokens are asked for; the model's context holds {most}")
@@ -48,7 +55,11 @@ class Runner:
             raise UnusableInput("CUDA graphs need a card and a model without sliding windows")
         self.graphs = able if graphs is None else graphs
         self.replay = True
-        self._chunk = chunk
+        self._chunks = tuple(sorted(chunks, reverse=True))
+        self._seen: set[int] = set()
+        self._one = torch.compile(model.forward, fullgraph=True, dynamic=False) if compiled else model
+        if self.graphs:
+            compile_ahead(model, model.dtype, (1, *(chunk for chunk in self._chunks if chunk <= length)))
         self._captured: dict[int, _Graph] = {}
         self._cache: Any = None
         self._marked: tuple[int, Any] = (0, None)
@@ -81,9 +92,11 @@ class Runner:
         done = 0
         while done < ids.shape[1]:
             left = ids.shape[1] - done
-            step = self._chunk if self.graphs and left >= self._chunk else left
-            logits = self._advance(ids[:, done : done + step], self.graphs and step == self._chunk)
-            done += step
+            chunk = next((c for c in self._chunks if c <= left), left) if self.graphs else left
+            again = chunk in self._seen and chunk in self._chunks
+            self._seen.add(chunk)
+            logits = self._advance(ids[:, done : done + chunk], self.graphs and again)
+            done += chunk
         return logits[0].float()
 
     def decode(self, token: int | torch.Tensor, count: int) -> torch.Tensor:
@@ -120,7 +133,8 @@ class Runner:
 
     def _forward(self, ids: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
-            found = self.model(input_ids=ids, cache=self._cache, use_cache=True, logits_to_keep=1)
+            run = self._one if ids.shape[1] == 1 else self.model
+            found = run(input_ids=ids, cache=self._cache, use_cache=True, logits_to_keep=1)
         logits: torch.Tensor = found.logits[:, -1]
         return logits
 
@@ -131,9 +145,7 @@ class Runner:
         side.wait_stream(torch.cuda.current_stream(self.device))
         # Kernels are compiled and the cache laid out before anything is captured.
         with torch.cuda.stream(side):
-            for _ in range(_WARM_UPS):
-                self._place(start)
-                self._forward(tokens)
+            self._forward(tokens)
         torch.cuda.current_stream(self.device).wait_stream(side)
         self._place(start)
         graph = torch.cuda.CUDAGraph()

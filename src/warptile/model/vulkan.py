@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import torch
 
+from warptile.contracts import UnusableInput
 from warptile.formats import Format
-from warptile.model.group import Group
+from warptile.model.group import Experts, Group
 from warptile.model.timing import Clock
 from warptile.serve import Placed, Session
 from warptile.together import Timed
@@ -26,6 +27,9 @@ class VulkanBackend:
 
     def group(self, weights: Sequence[QuantTensor]) -> Group:
         return VulkanGroup([self.session.place(w) for w in weights], self)
+
+    def experts(self, w: QuantTensor, count: int) -> Experts:
+        return VulkanExperts(w, count, self)
 
     def rows_of(self, group: Group, w: QuantTensor) -> HostRows:
         return HostRows(w.format, w)
@@ -51,6 +55,25 @@ class VulkanGroup(Group):
         ys = backend.session.matmuls(rows, self._placed, backend.batch_invariant, timings)
         backend.clock.add(self.path, time.perf_counter() - start, timings or [])
         return [torch.from_numpy(y).view(*x.shape[:-1], n).to(x.dtype) for y, n in zip(ys, self.sizes, strict=True)]
+
+
+class VulkanExperts(Experts):
+    """Experts packed on the session's device at their first use."""
+
+    def __init__(self, w: QuantTensor, count: int, backend: VulkanBackend) -> None:
+        if backend.batch_invariant:
+            raise UnusableInput("experts are not served batch-invariantly on Vulkan devices")
+        super().__init__(count, w.shape[0] // count, w.shape[1])
+        self._w, self._backend = w, backend
+
+    def forward(self, x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+        """`Session.matmul_id`."""
+        rows = x.detach().to(torch.float32).contiguous().numpy()
+        shares = None if weights is None else weights.detach().to(torch.float32).contiguous().numpy()
+        start = time.perf_counter()
+        y = self._backend.session.matmul_id(rows, self._w, ids.numpy(), shares, experts=self.experts)
+        self._backend.clock.add(self.path, time.perf_counter() - start, [])
+        return torch.from_numpy(y).to(x.dtype)
 
 
 class HostRows:

@@ -32,10 +32,11 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
     terms ("fp16 scales twice").
 2b. A weight decoded in fp16 ("fp16 decode"): scale and minimum are rounded to fp16, each by 2 u16 of itself and one
     subnormal spacing, the code minus its offset (at most 255) is exact, and one fused multiply-add rounds the result:
-    e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24. A device that keeps minimum and result in units of 2^6
-    and the scale in units of 2^-18 (`mul_mm_coop` with decode=subnormal) rounds no coarser: its spacings are 2^-18 for
-    minimum and result and 15 * 2^-42 for code times scale, together below 257 * 2^-24; an offset is part of its
-    minimum, and of A.
+    e_w = 2 u16 (1 + 2 u16)^2 A + 2 u16 |w| + (255 + 2) * 2^-24. Where minimum and
+    result are kept in units of 2^6 and the scale in units of 2^-18 (`mul_mm_coop` with decode=subnormal) the spacings
+    are 2^-18 for minimum and result and 15 * 2^-42 for code times scale, together less than that; an offset is part
+    of its minimum, and of A. A row with a scale of 1/4 or more, s < 2^(E + 1) its largest, has units of 2^(E + 10) and
+    spacings of at most 2^-13 s, next to 2 u16 15 s = 2^-6 s that A allows where the largest scale is.
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
    order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.

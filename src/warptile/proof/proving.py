@@ -27,6 +27,7 @@ from warptile.proof import checks
 from warptile.proof.bounds import ACTIVATION_BLOCKS, Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
 from warptile.proof.exact import SIGNIFICANT_BITS
+from warptile.proof.grouped import prove_grouped
 from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, run
 from warptile.proof.shapes import Shape, plan
@@ -51,8 +52,9 @@ def prove(
     """Prove a tile on a device, for a problem.
 
     level: "quick" or "full" (see `shapes.plan`). seed: of every input; the verdict names it. blocks: rows of a real
-    tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights. deadline: seconds from now, asked for
-    before each shape. cache: references shared between tiles; without one they are computed for this call.
+    tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights (of a dense problem). deadline: seconds
+    from now, asked for before each shape. cache: references shared between tiles; without one they are computed for
+    this call.
 
     Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
     Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
@@ -62,6 +64,8 @@ def prove(
     end = None if deadline is None else clock() + deadline
     own = Shape(problem.m, problem.n, problem.k)
     proof.refuse_invalid()
+    if problem.grouped:
+        return prove_grouped(runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=cache, clock=clock)
     binary = proof.compiled(own)
     fmt = formats.by_name(problem.format)
     todo = plan(level, kernel.boundaries(tile), own, fmt.block_size, proof.allowed, own=proof.shape_dependent())

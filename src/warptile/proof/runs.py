@@ -8,10 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile.contracts import Binary, Buffer, DeviceWeights, Kernel, Problem, Runtime, Scratch, Tile, WeightSlice
+from warptile.contracts import (
+    Binary,
+    Buffer,
+    Chosen,
+    DeviceWeights,
+    Kernel,
+    Problem,
+    Runtime,
+    Scratch,
+    Tile,
+    launches_of,
+)
 from warptile.contracts.runtime import all_ids
 from warptile.contracts.samples import storage_dtype, stored, widened
-from warptile.layouts import PackedWeights
+from warptile.layouts import PackedWeights, piece_of
 from warptile.proof.checks import Finding, guards_intact, launched, unchanged, written
 
 Real = NDArray[np.float32] | NDArray[np.float16]
@@ -25,6 +36,14 @@ leaves it alone.
 
 SCRATCH_POISONS = (0x7FC1, 0xFFC3)
 """The same for scratch buffers, whose content has no one type: NaN as fp32 and as each fp16 half."""
+
+
+@dataclass(frozen=True)
+class ChosenRows:
+    """Of a grouped matmul ids i32[m, top_k] and, where y is summed, weights f32[m, top_k]."""
+
+    ids: NDArray[np.int32]
+    weights: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -44,16 +63,17 @@ def run(
     x: Real,
     packed: PackedWeights,
     again: bool,
+    chosen: ChosenRows | None = None,
 ) -> Outcome:
     """Run once and ask "launch", "guards", "inputs" and "written", in that order.
 
-    x[m, k], the weight slices and y[m, n] lie between guard bands; in the second run (`again`) each ends its
-    allocation instead, and y is poisoned with another pattern. All these are fresh and freed afterwards. Scratch
-    buffers are the runtime's: they are poisoned anew, and "guards" asks about theirs too.
+    x[m, k], the weight slices and y[m, n] (of a grouped matmul ids and weights too) lie between guard bands; in the
+    second run (`again`) each ends its allocation instead, and y is poisoned with another pattern. All these are fresh
+    and freed afterwards. Scratch buffers are the runtime's: they are poisoned anew, and "guards" asks about theirs too.
     """
     dtype = storage_dtype(problem.y_dtype)
     poison = POISONS[problem.y_dtype][again]
-    blank = np.full((problem.m, problem.n), poison, np.dtype(f"u{dtype.itemsize}"))
+    blank = np.full((problem.y_rows, problem.n), poison, np.dtype(f"u{dtype.itemsize}"))
     given = stored(x, problem.x_dtype)
     buffers: list[Buffer] = []
 
@@ -65,10 +85,15 @@ def run(
 
     try:
         x_buffer, y_buffer = place(given), place(blank)
-        pieces = tuple(WeightSlice(place(s.words), s.row0, s.rows, s.planes) for s in packed.slices)
-        weights = DeviceWeights(packed.format.name, packed.layout.name, packed.n, packed.k, pieces)
-        launches = kernel.launch(binary, tile, problem, x_buffer, weights, y_buffer)
-        named = {"x": x_buffer, "y": y_buffer} | {f"w[{i}]": p.buffer for i, p in enumerate(pieces)}
+        pieces = tuple(piece_of(s, place(s.words)) for s in packed.slices)
+        weights = DeviceWeights(packed.format.name, packed.layout.name, packed.n, packed.k, pieces, packed.experts)
+        taken: dict[str, NDArray[Any]] = {} if chosen is None else {"ids": chosen.ids}
+        if chosen is not None and chosen.weights is not None:
+            taken["weights"] = chosen.weights
+        held_by = {name: place(data) for name, data in taken.items()}
+        rows = Chosen(held_by["ids"], held_by.get("weights")) if held_by else None
+        launches = launches_of(kernel, binary, tile, problem, x_buffer, weights, y_buffer, rows)
+        named = {"x": x_buffer, "y": y_buffer, **held_by} | {f"w[{i}]": p.buffer for i, p in enumerate(pieces)}
         for scratch in dict.fromkeys(b for launch in launches for b in launch.buffers if isinstance(b, Scratch)):
             held = named[f"scratch {scratch.name}"] = runtime.scratch_buffer(scratch)
             runtime.write(held, _scratch_poison(scratch.nbytes, again))
@@ -79,13 +104,15 @@ def run(
         after_w = [
             runtime.download(p.buffer, s.words.dtype, s.words.shape) for p, s in zip(pieces, packed.slices, strict=True)
         ]
-        y = runtime.download(y_buffer, dtype, (problem.m, problem.n))
+        after_taken = {name: runtime.download(held_by[name], data.dtype, data.shape) for name, data in taken.items()}
+        y = runtime.download(y_buffer, dtype, (problem.y_rows, problem.n))
     finally:
         runtime.free(buffers)
     finding = (
         launched(executed, [launch.binary.id for launch in launches], binary.id, all_ids(binary))
         or guards_intact(intact)
         or unchanged("x", given, after_x)
+        or next((f for name, data in taken.items() if (f := unchanged(name, data, after_taken[name]))), None)
         or next((f for s, w in zip(packed.slices, after_w, strict=True) if (f := unchanged("w", s.words, w))), None)
         or written(y, poison)
     )

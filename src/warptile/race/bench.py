@@ -12,6 +12,7 @@ from warptile.contracts import (
     Arm,
     Binary,
     Buffer,
+    Chosen,
     DeviceWeights,
     Kernel,
     Launch,
@@ -20,9 +21,11 @@ from warptile.contracts import (
     Tile,
     UnusableInput,
     Wrong,
+    launches_of,
 )
 from warptile.contracts.runtime import all_ids
 from warptile.contracts.samples import storage_dtype, stored
+from warptile.workloads.experts import draw_ids, expected_tiles
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 MOST_COPIES = 256
@@ -45,11 +48,20 @@ class Bench:
     copies: tuple[DeviceWeights, ...]
     rotated_bytes: int
     cache_bytes: int
+    chosen: tuple[Chosen, ...] = ()
 
     @property
     def nbytes(self) -> int:
         """Bytes of every buffer together."""
-        return self.rotated_bytes + self.x.nbytes + self.y.nbytes
+        return self.x.nbytes + self.y.nbytes + sum(b.nbytes for w in self.copies for b in _buffers(w))
+
+    @property
+    def rotation(self) -> tuple[tuple[DeviceWeights, Chosen | None], ...]:
+        """What successive runs take: weight copies in turn, and of a grouped problem sets of ids in turn."""
+        if not self.chosen:
+            return tuple((w, None) for w in self.copies)
+        count = max(len(self.copies), len(self.chosen))
+        return tuple((self.copies[i % len(self.copies)], self.chosen[i % len(self.chosen)]) for i in range(count))
 
 
 def open_bench(
@@ -57,13 +69,16 @@ def open_bench(
 ) -> Bench:
     """Upload activations from `seed` and weight copies until they exceed the device's cache.
 
+    A run of a grouped problem reads only the experts that its ids take: there are as many sets of ids, drawn from its
+    routing, as read more than the cache together, and rotated_bytes counts what they read.
+
     upload: makes one more copy of the weights. memory_bytes: what the copies may take together; one copy is made in
     any case. At most 256 copies.
     """
     cache = runtime.limits().cache_bytes or ASSUMED_CACHE_BYTES
     rng = np.random.default_rng(seed)
-    x = stored(rng.standard_normal((problem.m, problem.k), np.float32), problem.x_dtype)
-    y = np.zeros((problem.m, problem.n), storage_dtype(problem.y_dtype))
+    x = stored(rng.standard_normal((problem.x_rows, problem.k), np.float32), problem.x_dtype)
+    y = np.zeros((problem.y_rows, problem.n), storage_dtype(problem.y_dtype))
     held: list[Buffer] = []
     try:
         held += [runtime.upload(x), runtime.upload(y)]
@@ -74,15 +89,37 @@ def open_bench(
         while len(copies) < wanted:
             copies.append(upload())
             held += _buffers(copies[-1])
+        rotated, chosen = each * len(copies), []
+        if problem.grouped:
+            share = expected_tiles(problem, 1)[1] / problem.experts
+            sets = min(MOST_COPIES, max(len(copies), int(cache // max(1.0, share * each)) + 1))
+            chosen = _draw_chosen(runtime, problem, sets, seed, held)
+            rotated = min(rotated, int(sets * share * each))
     except BaseException:
         runtime.free(held)
         raise
-    return Bench(problem, held[0], held[1], tuple(copies), each * len(copies), cache)
+    return Bench(problem, held[0], held[1], tuple(copies), rotated, cache, tuple(chosen))
+
+
+def _draw_chosen(runtime: Runtime, problem: Problem, sets: int, seed: int, held: list[Buffer]) -> list[Chosen]:
+    """Sets of ids, and weights where y is summed, uploaded; the buffers are added to `held` as they are made."""
+    found = []
+    for i in range(sets):
+        ids = draw_ids(problem.routing, problem.experts, problem.m, problem.top_k, seed + i)
+        held.append(runtime.upload(ids))
+        mine = held[-1]
+        weights = None
+        if problem.summed:
+            held.append(runtime.upload(np.full(ids.shape, 1.0 / problem.top_k, np.float32)))
+            weights = held[-1]
+        found.append(Chosen(mine, weights))
+    return found
 
 
 def close_bench(runtime: Runtime, bench: Bench) -> None:
     """Free the bench's buffers."""
-    runtime.free([bench.x, bench.y, *(b for w in bench.copies for b in _buffers(w))])
+    taken = [b for c in bench.chosen for b in (c.ids, c.weights) if b is not None]
+    runtime.free([bench.x, bench.y, *taken, *(b for w in bench.copies for b in _buffers(w))])
 
 
 def _buffers(weights: DeviceWeights) -> list[Buffer]:
@@ -120,7 +157,9 @@ def prepare(
         raise Wrong(
             f"{arm.tile}: compiled to {binary.id:08x}, proved was {'nothing' if proved is None else f'{proved:08x}'}"
         )
-    launches = tuple(kernel.launch(binary, tile, arm.problem, bench.x, w, bench.y) for w in bench.copies)
+    launches = tuple(
+        launches_of(kernel, binary, tile, arm.problem, bench.x, w, bench.y, chosen) for w, chosen in bench.rotation
+    )
     return Contender(arm, binary, launches)
 
 
@@ -145,7 +184,7 @@ class Timer:
         allowed = [all_ids(contender.binary) for contender in contenders]
         for index, (contender, times) in enumerate(zip(contenders, repeats, strict=True)):
             for _ in range(times):
-                run = contender.launches[self._position % len(self._bench.copies)]
+                run = contender.launches[self._position % len(contender.launches)]
                 self._position += 1
                 launches += run
                 owners += [index] * len(run)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import formats, kernels
-from warptile.contracts import Arm, DeviceWeights, Problem, Race, Runtime, UnusableInput
-from warptile.layouts import pack_repeated, upload
+from warptile.contracts import Arm, DeviceWeights, Limits, Problem, Race, Runtime, UnusableInput
+from warptile.layouts import PackedWeights, pack_experts, pack_repeated, upload
 from warptile.proof.jobs import scratch
 from warptile.proof.weights import random_blocks
 from warptile.race.bench import Bench, Resolve, close_bench, open_bench
@@ -129,15 +129,7 @@ def bench_for(
     if held is not None and held[0] == key and not fresh:
         return held[1]
     release_job(runtime)
-    limits = runtime.limits()
-    packed = pack_repeated(
-        formats.by_name(problem.format),
-        weight_blocks(problem, weights),
-        problem.n,
-        problem.k,
-        limits.max_buffer_bytes,
-        arrangement,
-    )
+    packed = packed_weights(problem, weights, runtime.limits(), arrangement)
 
     def copy() -> DeviceWeights:
         return upload(runtime, packed)
@@ -145,6 +137,16 @@ def bench_for(
     bench = open_bench(runtime, problem, copy, weights.copies_bytes, weights.seed)
     scratch(runtime)[_BENCH] = (key, bench)
     return bench
+
+
+def packed_weights(problem: Problem, weights: BenchWeights, limits: Limits, arrangement: str) -> PackedWeights:
+    """The weights as the device's kernels want them; of a grouped problem every expert is the same."""
+    fmt, blocks = formats.by_name(problem.format), weight_blocks(problem, weights)
+    n, k, most = problem.n, problem.k, limits.max_buffer_bytes
+    if problem.grouped:
+        each = np.resize(blocks, (n, fmt.row_bytes(k)))
+        return pack_experts(fmt, each, problem.experts, n, k, most, arrangement)
+    return pack_repeated(fmt, blocks, n, k, most, arrangement)
 
 
 def weight_blocks(problem: Problem, weights: BenchWeights) -> NDArray[np.uint8]:

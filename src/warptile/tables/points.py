@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
@@ -14,7 +15,8 @@ CHECKOUT = "llama.cpp "
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Everything of a matmul but its m: y[m, n] = sum_k x[m, k] * w[n, k], w in `format`, packed as `layout`."""
+    """Everything of a matmul but its m: y[m, n] = sum_k x[m, k] * w[n, k], w in `format`, packed as `layout`; of a
+    grouped one also how its tokens are taken to spread over experts (`Problem.routing`)."""
 
     format: str
     layout: str
@@ -24,16 +26,21 @@ class Key:
     y_dtype: str = "fp32"
     experts: int = 1
     top_k: int = 1
+    routing: str = ""
+    x_slots: bool = False
+    summed: bool = False
 
     @classmethod
     def of(cls, problem: Problem, layout: str) -> Self:
         """The key of a problem."""
         p = problem
-        return cls(p.format, layout, p.n, p.k, p.x_dtype, p.y_dtype, p.experts, p.top_k)
+        grouped = (p.experts, p.top_k, p.routing, p.x_slots, p.summed)
+        return cls(p.format, layout, p.n, p.k, p.x_dtype, p.y_dtype, *grouped)
 
     def problem(self, m: int) -> Problem:
         """The problem at m tokens."""
-        return Problem(self.format, self.n, self.k, m, self.x_dtype, self.y_dtype, self.experts, self.top_k)
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "layout"}
+        return Problem(m=m, **own)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ from typing import Any
 
 from warptile.contracts import Identity, UnusableInput
 from warptile.journal import Journal, from_json
-from warptile.tables.pipelines import Pipelines
+from warptile.tables.pipelines import PipelineKey, Pipelines
 from warptile.tables.points import Key, Point
 from warptile.tables.table import Table, table_path
+
+_PIPELINES = ("pipelines", "pipelines forgotten")
 
 
 def rebuild_from(journal: Journal, folder: Path, identity: Identity) -> Table:
@@ -28,9 +30,12 @@ def rebuild_from(journal: Journal, folder: Path, identity: Identity) -> Table:
             except ValueError as error:
                 raise UnusableInput(f"journal run {entry.get('run')}: table entry: {error}") from None
             table.apply(key, point)
-        elif entry.get("event") == "pipelines" and isinstance(who, dict) and _same(who, identity):
+        elif entry.get("event") in _PIPELINES and isinstance(who, dict) and _same(who, identity):
             try:
-                table.put_pipelines(from_json(Pipelines, entry.get("pipelines")))
+                if entry["event"] == "pipelines":
+                    table.put_pipelines(from_json(Pipelines, entry.get("pipelines")))
+                else:
+                    table.forget_pipelines(from_json(PipelineKey, entry.get("key")))
             except ValueError as error:
                 raise UnusableInput(f"journal run {entry.get('run')}: pipelines: {error}") from None
     return table

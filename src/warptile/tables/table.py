@@ -56,7 +56,7 @@ class Table:
         self._points: dict[Key, dict[int, Point]] = {k: dict(v) for k, v in (points or {}).items()}
         self._changes: list[tuple[Key, Point | None]] = []
         self._pipelines: dict[PipelineKey, Pipelines] = {}
-        self._pipeline_changes: dict[PipelineKey, Pipelines] = {}
+        self._pipeline_changes: dict[PipelineKey, Pipelines | None] = {}
 
     @classmethod
     def load(cls, folder: Path, identity: Identity) -> Self:
@@ -126,6 +126,11 @@ class Table:
             raise ValueError(f"pipelines of {pipelines.key.kernel}: sizes or thresholds are amiss")
         self._pipelines[pipelines.key] = self._pipeline_changes[pipelines.key] = pipelines
 
+    def forget_pipelines(self, key: PipelineKey) -> bool:
+        """Drop a kernel's pipelines on one format; whether there were any."""
+        self._pipeline_changes[key] = None
+        return self._pipelines.pop(key, None) is not None
+
     def put(self, problem: Problem, layout: str, point: Point) -> Key:
         """Keep the winner at `problem.m`, replacing what was there. Raises ValueError for another m."""
         if point.m != problem.m or point.m < 1:
@@ -153,7 +158,8 @@ class Table:
         points, pipelines = _read(self.path, self.identity)
         for key, point in self._changes:
             _apply(points, key, point)
-        self._points, self._pipelines = points, pipelines | self._pipeline_changes
+        changed = pipelines | self._pipeline_changes
+        self._points, self._pipelines = points, {key: p for key, p in changed.items() if p is not None}
         text = json.dumps(self.to_json(), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:

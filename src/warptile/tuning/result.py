@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,5 +160,4 @@ def model_sum(m: int, problems: Sequence[Problem], rows: dict[Problem, TuneRow])
 
 def bare(problem: Problem) -> Problem:
     """The problem without its count: what is measured does not depend on how often a model asks."""
-    p = problem
-    return Problem(p.format, p.n, p.k, p.m, p.x_dtype, p.y_dtype, p.experts, p.top_k)
+    return dataclasses.replace(problem, count=1)

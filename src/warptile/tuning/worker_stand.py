@@ -32,14 +32,21 @@ class WorkerStand:
     weights are drawn. A worker that holds more than 300 MB and three times the largest weight between two steps is
     replaced, since drivers keep what they compiled (lavapipe's code for a large register tile takes 30 MB); one with
     torch is given 3 GB more, for its libraries and the context of the device.
-    made: kernels that tiles may be of beside those of this package.
+    made: kernels that tiles may be of beside those of this package. worker: an open one of this device, in place of
+    its own.
     Raises UnusableInput, at any step, where the device cannot be opened or another process holds it.
     """
 
     def __init__(
-        self, device: str, places: Places, workload: Workload | None = None, made: Sequence[Kernel] = ()
+        self,
+        device: str,
+        places: Places,
+        workload: Workload | None = None,
+        made: Sequence[Kernel] = (),
+        worker: Worker | None = None,
     ) -> None:
-        self._worker = Worker(device, places)
+        self._worker = Worker(device, places) if worker is None else worker
+        self._lent = worker is not None
         self._resolve = Kernels(tuple(made))
         self._own_bytes = RESIDENT_BYTES
         rows = workload.rows if workload is not None else ()
@@ -122,11 +129,12 @@ class WorkerStand:
         return self._run(ceilings_job, deadline=120.0)
 
     def close(self) -> None:
-        """See `Stand`."""
-        self._worker.close()
+        """See `Stand`; a worker that was given stays open."""
+        if not self._lent:
+            self._worker.close()
 
     def _tensor(self, problem: Problem) -> str:
-        return self._tensors.get((problem.format, problem.n, problem.k), "") if problem.experts == 1 else ""
+        return self._tensors.get((problem.format, problem.n, problem.k), "") if not problem.grouped else ""
 
     def _real(self, problem: Problem) -> RealWeights | None:
         tensor = self._tensor(problem)

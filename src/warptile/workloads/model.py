@@ -11,17 +11,19 @@ from warptile.gguf.escape import escaped, shown
 from warptile.workloads.roles import OUTPUT, TOKEN_EMBEDDING, Kind, kind_of
 from warptile.workloads.supported import format_names
 
-_ROLES = {Kind.LINEAR: "linear", Kind.OUTPUT: "output", Kind.EXPERTS: "experts"}
+_ROLES = {Kind.LINEAR: "linear", Kind.OUTPUT: "output", Kind.EXPERTS: "experts", Kind.EXPERTS_DOWN: "experts_down"}
+
+_GROUPED = (Kind.EXPERTS, Kind.EXPERTS_DOWN)
 
 
 def from_gguf(path: str | Path) -> Workload:
     """The matmuls one pass over the model asks for: weights grouped by (format, n, k, role).
 
     A weight's GGUF shape is [k, n], an expert tensor's [k, n, experts]; top_k is the metadata's
-    `{architecture}.expert_used_count`. `token_embd.weight` is looked up, not multiplied; where the model has no
-    `output.weight` it is also the output matmul. Rows are in file order, the output last. What cannot be asked for
-    (F32, F16 and BF16 weights, types that do not decode, tensors of a form no kernel computes) is in `unsupported`, the
-    largest share of the file's tensor bytes first.
+    `{architecture}.expert_used_count`. Experts that every token takes (`_shexp`) are linear. `token_embd.weight` is
+    looked up, not multiplied; where the model has no `output.weight` it is also the output matmul. Rows are in file
+    order, the output last. What cannot be asked for (F32, F16 and BF16 weights, types that do not decode, tensors of a
+    form no kernel computes) is in `unsupported`, the largest share of the file's tensor bytes first.
     Raises UnusableInput where the file cannot be read, where expert tensors and metadata disagree, and where nothing
     is left to ask for.
     """
@@ -37,7 +39,7 @@ def from_gguf(path: str | Path) -> Workload:
         elif kind in _ROLES and tensor.type_name not in names:
             unsupported.setdefault(tensor.type_name, []).append(tensor)
         elif kind in _ROLES:
-            experts, top_k = _experts(model, tensor) if kind is Kind.EXPERTS else (1, 1)
+            experts, top_k = _experts(model, tensor) if kind in _GROUPED else (1, 1)
             key = (tensor.type_name, tensor.shape[1], tensor.shape[0], _ROLES[kind], experts, top_k)
             groups.setdefault(key, []).append(tensor)
     rows = tuple(

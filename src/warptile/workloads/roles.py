@@ -18,6 +18,7 @@ _NORM = re.compile(r"norm[^.]*\.weight$")
 _ROTARY = re.compile(r"(^|\.)rope_[^.]*\.weight$")
 _CONVOLUTION = re.compile(r"conv[^.]*\.weight$|(^|\.)patch_embd[^.]*\.weight$")
 _EXPERTS = re.compile(r"_exps\.weight$")
+_DOWN = re.compile(r"(^|\.)ffn_down_exps\.weight$")
 _ONE_EXPERT = re.compile(r"\.ffn_(gate|up|down)\.\d+\.weight$")
 
 
@@ -27,6 +28,8 @@ class Kind(Enum):
     LINEAR = "linear"
     OUTPUT = "output"
     EXPERTS = "experts"
+    EXPERTS_DOWN = "experts_down"
+    """Experts whose input is what a token's experts made, and whose outputs are summed."""
     EMBEDDING = "embedding"
     """Rows are looked up by token, nothing is multiplied."""
     OTHER = "other"
@@ -43,7 +46,7 @@ def kind_of(tensor: TensorInfo) -> Kind:
     if _LOOKED_UP.search(name):
         return Kind.EMBEDDING
     if dimensions == 3 and _EXPERTS.search(name):
-        return Kind.EXPERTS
+        return Kind.EXPERTS_DOWN if _DOWN.search(name) else Kind.EXPERTS
     if dimensions > 2 or _ONE_EXPERT.search(name):
         return Kind.UNGROUPED
     return Kind.OUTPUT if name == OUTPUT else Kind.LINEAR

@@ -9,10 +9,11 @@ n = 4096
 k = 4096
 count = 64                          # how often one pass asks for it; default: one a tensor, else 1
 tensors = ["attn_q", "attn_output"] # labels
-role = "linear"                     # or "output", "experts"
+role = "linear"                     # or "output", "experts", "experts_down" (a row of x an expert taken, y summed)
 m = 128                             # the only m it is wanted at; default: any
-experts = 8                         # of role "experts", with top_k
+experts = 8                         # of the roles of experts, with top_k
 top_k = 2
+routing = "zipf:1"                  # how tokens spread over them, see `experts`; default: uniformly
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from warptile.contracts.errors import UnusableInput
 from warptile.contracts.problem import Workload, WorkloadRow
 from warptile.gguf import type_by_name
 from warptile.gguf.escape import escaped, shown
+from warptile.workloads.experts import shares
 from warptile.workloads.supported import format_names
 
-_ROLES = ("linear", "output", "experts")
+_ROLES = ("linear", "output", "experts", "experts_down")
 _NUMBERS = ("n", "k", "m", "count", "experts", "top_k")
-_KEYS = frozenset({"format", "role", "tensors", *_NUMBERS})
+_KEYS = frozenset({"format", "role", "tensors", "routing", *_NUMBERS})
 _MOST = 2**31 - 1
 _MOST_BYTES = 1 << 20
 
@@ -110,8 +112,15 @@ def _row(entry: dict[str, Any], where: str) -> WorkloadRow:
     if role not in _ROLES:
         raise UnusableInput(f"{where}: role {escaped(str(role))} is none of {', '.join(_ROLES)}")
     experts, top_k = entry.get("experts", 1), entry.get("top_k", 1)
-    if (role == "experts") != (experts > 1) or top_k > experts:
+    if role.startswith("experts") != (experts > 1) or top_k > experts:
         raise UnusableInput(f"{where}: role {role} does not go with experts = {experts}, top_k = {top_k}")
+    routing = entry.get("routing", "")
+    if not isinstance(routing, str) or (routing and experts == 1):
+        raise UnusableInput(f"{where}: routing {escaped(str(routing))} is no text, or of a row without experts")
+    try:
+        shares(routing, experts)
+    except UnusableInput as error:
+        raise UnusableInput(f"{where}: {error}") from None
     tensors = entry.get("tensors", [])
     if not isinstance(tensors, list) or not all(isinstance(t, str) for t in tensors):
         raise UnusableInput(f"{where}: tensors is not a list of names")
@@ -125,4 +134,4 @@ def _row(entry: dict[str, Any], where: str) -> WorkloadRow:
         raise UnusableInput(f"{where}: k = {k} is not a multiple of {name}'s block of {kind.block_size}")
     count = entry.get("count", len(tensors) or 1)
     nbytes = count * experts * n * (k // kind.block_size) * kind.block_bytes
-    return WorkloadRow(name, n, k, role, tuple(tensors), nbytes, experts, top_k, entry.get("m", 0), count)
+    return WorkloadRow(name, n, k, role, tuple(tensors), nbytes, experts, top_k, entry.get("m", 0), count, routing)

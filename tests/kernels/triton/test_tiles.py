@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warptile import devices, formats, kernels
-from warptile.contracts import Limits, Problem, Tile
+from warptile.contracts import GroupedKernel, Limits, Problem, Tile
 from warptile.kernels.triton.gemm.space import COLUMN_TILES
 from warptile.kernels.triton.gemm.tile import GemmTile
 
@@ -85,8 +85,10 @@ def test_shared_bytes_are_the_compilers(h200: Limits) -> None:
 
 @pytest.mark.parametrize("name", list(formats.all_formats()))
 def test_every_format_has_a_valid_tile_of_every_kernel(h200: Limits, name: str) -> None:
-    problem = Problem(name, 4096, 4096, 8, "fp16", "fp16")
+    dense = Problem(name, 4096, 4096, 8, "fp16", "fp16")
+    grouped = Problem(name, 4096, 4096, 8, "fp16", "fp16", experts=8, top_k=2)
     for kernel in kernels.for_runtime("cuda"):
+        problem = grouped if isinstance(kernel, GroupedKernel) else dense
         assert any(not kernel.broken_rules(t, problem, h200) for t in kernel.space(problem, h200)), kernel.name
 
 

@@ -39,7 +39,7 @@ def test_repeated_rows_are_packed_as_if_they_were_written_out(name: str, arrange
     k, n = max(32, found.block_size), 33
     data = random_blocks(found, 7 * k // found.block_size, 3).reshape(7, -1)
     written = np.resize(data, (n, data.shape[1]))
-    for most in (None, slice_bytes(found.layout, 5, k, arrangement_)):
+    for most in (None, slice_bytes(found, 5, k, arrangement_)):
         repeated = pack_repeated(found, data, n, k, most, arrangement_)
         assert np.array_equal(unpack(repeated), written)
         for one, other in zip(repeated.slices, pack(found, written, n, k, most, arrangement_).slices, strict=True):
@@ -51,7 +51,7 @@ def test_repeated_rows_are_packed_as_if_they_were_written_out(name: str, arrange
 def test_packed_is_at_most_four_percent_larger(name: str) -> None:
     found = formats.by_name(name)
     n, k = 576, 1536
-    assert slice_bytes(found.layout, n, k, "quads") <= 1.04 * n * found.row_bytes(k)
+    assert slice_bytes(found, n, k, "quads") <= 1.04 * n * found.row_bytes(k)
     assert len(arrangement(found.layout, k).planes) - 1 <= MOST_PLANES
 
 
@@ -60,7 +60,7 @@ def test_grid_formats_are_unfolded_to_whole_codes_and_have_no_map(name: str) -> 
     """3 bits an element (4 for IQ3), a nibble a group, fp16 a superblock."""
     found = formats.by_name(name)
     n, k = 576, 1536
-    assert slice_bytes(found.layout, n, k, "quads") <= (4.35 if name.startswith("IQ3") else 3.45) / 8 * n * k
+    assert slice_bytes(found, n, k, "quads") <= (4.35 if name.startswith("IQ3") else 3.45) / 8 * n * k
     with pytest.raises(UnusableInput, match="permutation"):
         plane_maps(found, 256)
 
@@ -99,4 +99,4 @@ def test_a_row_that_is_not_whole_blocks_is_refused() -> None:
     with pytest.raises(UnusableInput, match="K = 128"):
         arrangement(formats.by_name("Q4_K").layout, 128)
     with pytest.raises(UnusableInput, match="arrangement 'columns'"):
-        slice_bytes(formats.by_name("Q4_0").layout, 4, 64, "columns")
+        slice_bytes(formats.by_name("Q4_0"), 4, 64, "columns")

@@ -4,13 +4,23 @@
 
 const uint GROUPS = THREAD_N / LOAD_N;
 
+// Which rows of x and y a workgroup has: all in order, unless a kernel says otherwise (`experts.glsl`).
+#ifndef TOKENS
+#define BEGIN_TILE
+#define FIRST_TOKEN(block) ((block) * THREAD_M)
+#define TOKENS P.m
+#define TILE_CHUNKS (P.k / 32u)
+#define X_ROW(token) (token)
+#define Y_ROW(token) (token)
+#endif
+
 #if defined(X_ACCESS_DIRECT)
 
 // Every lane reads the activations it needs.
 const uint X_ROWS = 1u;
 struct XPart { uint base; };
 XPart fetch_x(uint row, uint chunk) {
-    return XPart(min(row, P.m - 1u) * (P.k / 4u) + chunk * 8u);
+    return XPart(X_ROW(min(row, TOKENS - 1u)) * (P.k / 4u) + chunk * 8u);
 }
 vec4 x4(XPart part, uint r, uint i) { return X[part.base + i]; }
 
@@ -21,7 +31,7 @@ const uint X_ROWS = min(SUBGROUP / 8u, THREAD_M);
 struct XPart { vec4 mine; };
 XPart fetch_x(uint row, uint chunk) {
     uint lane = gl_SubgroupInvocationID;
-    return XPart(X[min(row + lane / 8u, P.m - 1u) * (P.k / 4u) + chunk * 8u + lane % 8u]);
+    return XPart(X[X_ROW(min(row + lane / 8u, TOKENS - 1u)) * (P.k / 4u) + chunk * 8u + lane % 8u]);
 }
 vec4 x4(XPart part, uint r, uint i) { return subgroupShuffle(part.mine, r * 8u + i); }
 
@@ -33,7 +43,7 @@ const uint X_ROWS = min(SUBGROUP / 4u, THREAD_M);
 struct XPart { vec4 low; vec4 high; };
 XPart fetch_x(uint row, uint chunk) {
     uint lane = gl_SubgroupInvocationID;
-    u64vec4 pairs = XPairs[min(row + lane / 4u, P.m - 1u) * (P.k / 8u) + chunk * 4u + lane % 4u];
+    u64vec4 pairs = XPairs[X_ROW(min(row + lane / 4u, TOKENS - 1u)) * (P.k / 8u) + chunk * 4u + lane % 4u];
     return XPart(
         uintBitsToFloat(uvec4(unpackUint2x32(pairs.x), unpackUint2x32(pairs.y))),
         uintBitsToFloat(uvec4(unpackUint2x32(pairs.z), unpackUint2x32(pairs.w))));
@@ -82,7 +92,7 @@ void store_tile(uint first, uint step, uint m0) {
         [[unroll]] for (uint i = 0u; i < THREAD_M; ++i) {
             uint n = first + g * step;
             uint a = i * THREAD_N + g * LOAD_N;
-            if (n < P.rows && m0 + i < P.m)
-                YVectors[((m0 + i) * P.y_stride + P.row0 + n) / LOAD_N] = YVector(Y_ELEMENTS(a));
+            if (n < P.rows && m0 + i < TOKENS)
+                YVectors[(Y_ROW(m0 + i) * P.y_stride + P.row0 + n) / LOAD_N] = YVector(Y_ELEMENTS(a));
         }
 }

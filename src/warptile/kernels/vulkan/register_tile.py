@@ -15,7 +15,7 @@ from importlib import resources
 
 from warptile import formats
 from warptile.contracts import Binary, BrokenRule, Buffer, DeviceWeights, InvalidTile, Launch, Limits, Problem, Source
-from warptile.kernels.vulkan import abi
+from warptile.kernels.vulkan import abi, experts
 
 CHUNK = 32
 X_ACCESS = ("direct", "shuffle", "shuffle64")
@@ -51,8 +51,10 @@ def translation_unit(
     x_access: str,
     own: dict[str, int | bool],
     body: str,
+    grouped: tuple[str, str] | None = None,
 ) -> str:
-    """GLSL of a kernel whose `body` uses the register tile; own: its further constants by name."""
+    """GLSL of a kernel whose `body` uses the register tile; own: its further constants by name. grouped: order and
+    entry of a grouped kernel (see `experts.decoder`)."""
     numbers: dict[str, int | bool] = {
         "THREAD_N": thread_n,
         "THREAD_M": thread_m,
@@ -71,10 +73,16 @@ def translation_unit(
         f"#define X_ACCESS_{x_access.upper()}\n#define YVector {_VECTORS[load_n]}\n#define Y_ELEMENTS(a) {elements}\n"
     )
     tile = resources.files(__package__).joinpath("register_tile.glsl").read_text(encoding="utf-8")
+    decoder = formats.by_name(problem.format).layout.glsl(load_n)
+    extensions = tuple(name for feature in _FEATURES[x_access] for name in _EXTENSIONS[feature])
+    if grouped is None:
+        return abi.translation_unit(decoder, constants + macros + tile + body, extensions=extensions)
     return abi.translation_unit(
-        formats.by_name(problem.format).layout.glsl(load_n),
+        experts.decoder(decoder, *grouped),
         constants + macros + tile + body,
-        extensions=tuple(name for feature in _FEATURES[x_access] for name in _EXTENSIONS[feature]),
+        bindings=experts.BINDINGS[grouped[0]],
+        extensions=extensions,
+        own_scalars=experts.OWN_SCALARS,
     )
 
 

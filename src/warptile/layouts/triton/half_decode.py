@@ -59,6 +59,19 @@ def half_levels(code, L: tl.constexpr):
 
 
 @triton.jit
+def multiply_halves(a, b):
+    """a * b of two fp16 in each i32, rounded once."""
+    return tl.inline_asm_elementwise("mul.rn.f16x2 $0, $1, $2;", "=r,r,r", [a, b], dtype=tl.int32, is_pure=True, pack=1)
+
+
+@triton.jit
+def half_minifloats(pairs):
+    """Two E2M1 codes in each i32 as two fp16, 2^-15 times the codebook's (doubled) values: E2M1's exponent bits are the
+    lowest two of fp16's, its subnormal is one of fp16."""
+    return ((pairs & 0x00080008) << 12) | ((pairs & 0x00070007) << 9)
+
+
+@triton.jit
 def half_factors(both, low, high, up, down):
     """(up d sc, -down dmin mn), each rounded once to fp16 and in both halves of an i32[R, 1, groups].
 
@@ -111,7 +124,14 @@ def decode_half(
         return halves(multiply_add_halves(pairs, factor[:, :, :, None], add[:, :, :, None]))
     pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R, L)
     pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
-    if L[10] == 0:
+    if L[10] == 0 and L[11] == 0x03020100 and L[12] == 0x0C080604 and L[13] == -33620224 and L[14] == -185009412:
+        bits = half_minifloats(pairs)
+        if PTX:
+            found = halves(multiply_halves(bits, doubled_half(scale * (1.0 / 512.0))[:, :, :, None]))
+        else:
+            factor = (scale * (1.0 / 512.0)).to(tl.float16)[:, :, :, None]
+            found = tl.join(subnormal(bits & 0xFFFF) * factor, subnormal((bits >> 16) & 0xFFFF) * factor)
+    elif L[10] == 0:
         factor = (scale * (1.0 / 16777216.0)).to(tl.float16)[:, :, :, None]
         found = tl.join(half_levels(pairs & 0xFFFF, L) * factor, half_levels((pairs >> 16) & 0xFFFF, L) * factor)
     else:

@@ -13,6 +13,7 @@ import torch
 from warptile import formats, kernels
 from warptile.contracts import (
     BrokenRule,
+    Chosen,
     DeviceWeights,
     DoesNotFit,
     InvalidTile,
@@ -21,13 +22,16 @@ from warptile.contracts import (
     Tile,
     UnusableInput,
     WeightSlice,
+    launches_of,
 )
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import OPERANDS
 from warptile.kernels.triton.gemm.tile import GemmTile
+from warptile.kernels.triton.gemm_id.tile import GemmIdTile
 from warptile.kernels.triton.matrix import architecture
 from warptile.kernels.triton.program import Program
-from warptile.layouts.triton import arrangement
+from warptile.layouts.experts import expert_stride
+from warptile.layouts.triton import NAME, arrangement
 from warptile.runtimes.triton.backends import Backend, Interpreter, backend_of
 from warptile.runtimes.triton.compiling import imported
 from warptile.runtimes.triton.running import Launcher, Run, Scratch
@@ -134,13 +138,28 @@ class Engine:
             found = self._prepared[key] = self._prepare(problem, kernel, parsed)
         return found
 
-    def run(self, prepared: Prepared, x: torch.Tensor, words: torch.Tensor, y: torch.Tensor) -> None:
-        """Enqueue on the current stream: y[m, n] from x[m, k] (unit stride along k) and quad words."""
+    def invariant_id_tile(self, problem: Problem) -> str:
+        """`invariant_tile` of a grouped problem: rows are always sorted, tiles whole, k is never split."""
+        step = arrangement(formats.by_name(problem.format).layout, problem.k).step
+        tile_n, operand = architecture(self.limits).least_n, OPERANDS[problem.x_dtype]
+        for stages in (4, 3, 2):
+            tile = GemmIdTile(tile_n, INVARIANT_TOKENS, step, "sorted", 0, 1, 1, 4, stages, operand)
+            if not kernels.by_name("triton.gemm_id").broken_rules(tile, problem, self.limits):
+                return tile.text()
+        raise UnusableInput(f"{problem.text()}: no tile for results that do not depend on m")
+
+    def run(
+        self, prepared: Prepared, x: torch.Tensor, words: torch.Tensor, y: torch.Tensor, *chosen: torch.Tensor
+    ) -> None:
+        """Enqueue on the current stream: y[m, n] from x[m, k] (unit stride along k) and quad words.
+
+        chosen: of a grouped problem ids and weights, as its kernel's launch names them.
+        """
         scalars = list(prepared.scalars)
         scalars[X_STRIDE], scalars[Y_STRIDE] = x.stride(0), y.stride(0)
         executed = self._scratch.nothing(x.device)[8:9].view(torch.uint32)
         run = Run(prepared.launchers, executed, x.device, self._scratch)
-        prepared.enqueue(run, (x, words, y), scalars, prepared.grid)
+        prepared.enqueue(run, (x, words, y, *chosen), scalars, prepared.grid)
 
     def decode(self, prepared: Prepared, words: torch.Tensor, dense: torch.Tensor) -> None:
         """Enqueue on the current stream: dense[n, k] from quad words; prepared: a tile of `triton.dequantize`."""
@@ -157,9 +176,11 @@ class Engine:
             launchers = tuple(self.backend.build(build, key, None) for build in parsed.builds)
             program = self._programs[source.text] = (imported(parsed.enqueue), launchers)
         starts, _ = arrangement(formats.by_name(problem.format).layout, problem.k).offsets(problem.n)
-        piece = WeightSlice(_Extent(), 0, problem.n, starts)
-        weights = DeviceWeights(problem.format, "", problem.n, problem.k, (piece,))
-        (launch,) = kernel.launch(_Described(), tile, problem, _Extent(), weights, _Extent())
+        stride = expert_stride(formats.by_name(problem.format), problem.n, problem.k, NAME)
+        piece = WeightSlice(_Extent(), 0, problem.n, starts, 0, problem.experts, stride)
+        weights = DeviceWeights(problem.format, "", problem.n, problem.k, (piece,), problem.experts)
+        chosen = Chosen(_Extent()) if problem.grouped else None
+        (launch,) = launches_of(kernel, _Described(), tile, problem, _Extent(), weights, _Extent(), chosen)
         return Prepared(program[0], program[1], launch.scalars, launch.grid)
 
 

@@ -206,11 +206,13 @@ class TritonRuntime:
             raise DoesNotFit("grid <= the device's most programs", f"{launch.grid} > {self._limits.max_grid}")
         types = dict(pointer for build in reversed(binary.program.builds) for pointer in build.pointers)
         types |= {box.name: f"*{box.type}" for build in binary.program.builds for box in build.boxes}
-        x, w, y = (_own(buffer).tensor() for buffer in launch.buffers)
+        x, w, y, *chosen = (_own(buffer).tensor() for buffer in launch.buffers)
         tensors = (
             x.view(_DTYPES[types.get("X", types.get("Out", "*fp32"))]),
             w.view(torch.int32),
             y.view(_DTYPES[types.get("Y", types.get("Out", "*fp32"))]),
+            # Ids of experts, then weights of their sums (the ids again where there are none).
+            *(part.view(kind) for part, kind in zip(chosen, (torch.int32, torch.float32), strict=False)),
         )
         executed = self._ids[slot : slot + 1].view(torch.uint32)
         run = Run(binary.launchers, executed, self._backend.device, self._work)

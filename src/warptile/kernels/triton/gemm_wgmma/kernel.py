@@ -35,16 +35,14 @@ LAUNCH_REGISTERS, LEAST_REGISTERS, MOST_REGISTERS = 168, 24, 232
 def registers(tile: WgmmaTile, operand: str) -> tuple[int, int]:
     """Registers of a lane of the consuming and of the copying warps; the first consuming group has what is left.
 
-    With room to spare, the compiler copies each decoded part into the matrix instruction's registers instead of making
-    it there: a loop of 64 or 128 sums a lane is given little more than it needs. Summing parts takes more, and so does
-    the conversion to bf16.
+    A lean tile's consumers have what their sums and decode take, more where parts are summed or bf16 is made; the
+    copying warps hold the rest.
     """
     if tile.consumers == 4:
         return 112, LEAST_REGISTERS
-    held = tile.tile_m * tile.rows // 64 * tile.sums
-    if tile.consumers == 1 or held > 128:
+    if not tile.lean:
         return 240, LEAST_REGISTERS
-    consuming = (136 if held <= 64 else 184) + (16 if tile.split_k != 1 else 0) + (16 if operand == "bf16" else 0)
+    consuming = (136 if rules.sums_of(tile) <= 64 else 184) + 16 * (tile.split_k != 1) + 16 * (operand == "bf16")
     return consuming, min(MOST_REGISTERS, 3 * LAUNCH_REGISTERS - 2 * consuming)
 
 

@@ -20,12 +20,20 @@ CACHE_BANDWIDTH = 1.6
 """Bytes a second that the level 2 cache gives, over those of memory."""
 LAUNCH_SECONDS = 2.0e-6
 EARLY_SECONDS = 1.0e-6
+FETCH_SECONDS = 1.2e-6
+"""From asking for a stage to having it, under load; as many as there are stages but one are asked for ahead."""
 REDUCE_SECONDS = 3.0e-6
 START_SECONDS = 1.5e-6
 END_SECONDS = 1.5e-6
 OVERLAP = 0.35
 """Share of the shorter of decode and matrix time that the longer does not hide."""
 FIXED_REGISTERS = 56
+SUSTAINED = 0.9
+"""Matrix rate that the card holds under full load, over its data sheet's."""
+SPREAD = 1.06
+"""Step of programs that share evenly, over one of programs side by side: they meet less of each other's in cache."""
+TWO_INSTRUCTIONS = 1.12
+"""Loop of 128 rows a consumer, over twice the loop of 64: fewer warps hide each other's waits."""
 
 
 def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
@@ -46,22 +54,26 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     ends = ceil_div(tiles, programs) * (END_SECONDS if programs < tiles else START_SECONDS + END_SECONDS)
     weights = sum(row_bytes(p) for p in lane_planes(arranged(problem))) * tile.tile_n
     held = max(1, tile.tile_m // 8)
-    matrix = 2.0 * tile.tile_n * 8 * held * step / (vector * architecture(limits).matrix / units)
+    matrix = 2.0 * tile.tile_n * 8 * held * step / (SUSTAINED * vector * architecture(limits).matrix / units)
     clock = vector / units / (2 * LANES_A_SCHEDULER * SCHEDULERS)
     decode = tile.tile_n * step * DECODE_SLOTS[problem.x_dtype] / (LANES_A_SCHEDULER * SCHEDULERS) / clock
     busy = min(programs, units)
     cache = (weights + 2.0 * tile.tile_m * step) * busy / (bandwidth * CACHE_BANDWIDTH)
     longest = max(matrix, decode)
-    one = max(longest + OVERLAP * (matrix + decode - longest), cache)
+    one = max((longest + OVERLAP * (matrix + decode - longest)) * (TWO_INSTRUCTIONS if tile.rows > 64 else 1.0), cache)
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
     launch = LAUNCH_SECONDS - (EARLY_SECONDS if tile.early else 0.0)
     shares = tile.split_k != 1
-    reduce = (
-        REDUCE_SECONDS + 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH) if shares else 0.0
-    )
+    # Programs that share evenly leave up to two tiles each to be added up.
+    left = (2.0 if tile.split_k == 0 else 1.0) if shares else 0.0
+    parts_seconds = 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
+    reduce = left * (REDUCE_SECONDS + parts_seconds)
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
+    if tile.split_k == 0:
+        one *= SPREAD
+    one = max(one, FETCH_SECONDS / max(1, tile.stages - 1))
     seconds = max(rounds * (most * one + ends), memory) + launch + reduce
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART

@@ -12,6 +12,7 @@ from warptile.kernels.triton.matrix import architecture
 ARCHITECTURE = "sm_90"
 PART = 64
 LEAST_TOKENS = 8
+MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
@@ -62,10 +63,10 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
         broken.append(BrokenRule("split_k <= k / tile_k", f"{tile.split_k} > {problem.k} / {step}"))
     if tile.consumers not in MOST_SUMS or tile.rows not in (64, 128):
         broken.append(BrokenRule("consumers is 1, 2 or 4, rows 64 or 128", f"{tile.consumers}, {tile.rows}"))
-    elif tile.tile_m < LEAST_TOKENS or _sums(tile) > MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1):
+    elif tile.tile_m < LEAST_TOKENS or sums_of(tile) > MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1):
         most = MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1)
         rule = f"tile_m >= {LEAST_TOKENS}, tile_m * rows / 64 * sums <= {most} with {tile.consumers} consumers"
-        broken.append(BrokenRule(rule, f"{tile.tile_m}, {_sums(tile)}"))
+        broken.append(BrokenRule(rule, f"{tile.tile_m}, {sums_of(tile)}"))
     if tile.sums not in (1, 2) or (tile.sums == 2 and step == PART):
         broken.append(BrokenRule("sums is 1, or 2 where a step has several parts", f"{tile.sums}"))
     if tile.split_k < 0 or (tile.split_k == 0 and tile.programs < 1) or (tile.split_k > 1 and tile.programs):
@@ -73,14 +74,18 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
         broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
     if tile.stages < 1 or tile.group_m < 1:
         broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
-    if tile.early not in (0, 1) or tile.pairs not in (0, 1):
-        broken.append(BrokenRule("early and pairs are 0 or 1", f"{tile.early}, {tile.pairs}"))
+    if {tile.early, tile.pairs, tile.lean} - {0, 1}:
+        broken.append(BrokenRule("early, pairs and lean are 0 or 1", f"{tile.early}, {tile.pairs}, {tile.lean}"))
+    if tile.lean and (tile.consumers != 2 or sums_of(tile) > MOST_LEAN):
+        rule = f"lean is for 2 consumers of up to {MOST_LEAN} sums"
+        broken.append(BrokenRule(rule, f"{tile.consumers}, {sums_of(tile)}"))
     if tile.pairs and (problem.n % 2 or problem.y_dtype == "fp32"):
         broken.append(BrokenRule("pairs of rows are stored where n is even and y has 16 bits", f"n = {problem.n}"))
     return broken or _fits(tile, problem, limits)
 
 
-def _sums(tile: WgmmaTile) -> int:
+def sums_of(tile: WgmmaTile) -> int:
+    """Sums over 64 of a consuming warp group."""
     return tile.tile_m * tile.rows // 64 * tile.sums
 
 

@@ -10,7 +10,7 @@ from warptile.kernels.triton.gemm_wgmma.rules import broken_rules, tiles_of
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 
 TOKEN_TILES = (16, 32, 64, 128, 256)
-STAGES = (3, 4, 5, 7)
+STAGES = (7, 5, 4, 3)
 STOCK_TOKENS = 128
 SHAPES = ((2, 64), (2, 128), (4, 64))
 
@@ -28,8 +28,9 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
     for tile_m in fitting:
         for consumers, rows in SHAPES:
             for stages in STAGES:
-                for early in (0, 1):
-                    base = WgmmaTile(tile_m, step, stages, consumers=consumers, rows=rows, early=early, pairs=pairs)
+                for early, lean in ((1, 0), (0, 0), (1, 1)):
+                    fields = {"consumers": consumers, "rows": rows, "early": early, "pairs": pairs, "lean": lean}
+                    base = WgmmaTile(tile_m, step, stages, **fields)
                     if not broken_rules(base, problem, limits):
                         yield from _spreads(base, problem, units)
 
@@ -42,7 +43,7 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
                 yield _changed(base, split, 0, group_m)
         if tiles > units:
             yield _changed(base, 1, units, group_m)
-        if tiles % units and tiles < 16 * units:
+        if tiles % units and tiles < 4 * units:
             yield _changed(base, 0, units, group_m)
 
 

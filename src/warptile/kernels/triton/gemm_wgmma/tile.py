@@ -18,7 +18,8 @@ class WgmmaTile(Tile):
     tiles that are walked through together. consumers: warp groups that decode and multiply, `rows` rows each, one or
     two matrix instructions' 64. sums: 1, or 2 that take turns, so that neighbouring matrix instructions do not wait for
     each other. early: 1 lets the next launch start while this one ends. pairs: 1 stores two neighbouring rows
-    together, for even n.
+    together, for even n. lean: 1 gives consumers little more registers than their loop needs, so that the compiler
+    makes weights where they are multiplied instead of moving them there.
     """
 
     kernel: ClassVar[str] = "triton.gemm_wgmma"
@@ -34,6 +35,7 @@ class WgmmaTile(Tile):
     sums: int = 1
     early: int = 0
     pairs: int = 1
+    lean: int = 0
 
     @property
     def tile_n(self) -> int:

@@ -8,15 +8,16 @@ shared float sums[(SPLIT_K - 1u) * THREAD_M * THREAD_N * LANES_N];
 
 void main() {
     mark_executed();
+    BEGIN_TILE
     const uint lane = gl_LocalInvocationID.x % LANES_N;
     const uint part = gl_LocalInvocationID.x / LANES_N;
     const uint step = LANES_N * LOAD_N;
     const uint block = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     const uint first = block * LANES_N * THREAD_N + lane * LOAD_N;
-    const uint m0 = gl_WorkGroupID.z * THREAD_M;
+    const uint m0 = FIRST_TOKEN(gl_WorkGroupID.z);
 
     start_tile(first, step);
-    for (uint chunk = part; chunk < P.k / 32u; chunk += SPLIT_K) multiply_chunk(chunk, m0);
+    for (uint chunk = part; chunk < TILE_CHUNKS; chunk += SPLIT_K) multiply_chunk(chunk, m0);
 #if SPLIT
     const uint tile = THREAD_M * THREAD_N;
     if (part != 0u)

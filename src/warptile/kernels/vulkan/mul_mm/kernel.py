@@ -66,7 +66,7 @@ class MulMm:
         return Source(
             language="glsl",
             text=text,
-            constants=(*enumerate(own.numbers), (PARTS_CONSTANT, _parts(own))),
+            constants=(*enumerate(own.numbers), (PARTS_CONSTANT, parts(own))),
             bindings=3,
             scalars=abi.SHARED_SCALARS,
             workgroup=own.block_size,
@@ -102,7 +102,7 @@ def _own(tile: Tile) -> MulMmTile:
     return tile
 
 
-def _parts(tile: MulMmTile) -> int:
+def parts(tile: MulMmTile) -> int:
     """Threads a chunk of a row is decoded by: as many as keep all busy, at most one a quad of weights."""
     chunks = tile.tile_n * tile.tile_k // CHUNK
     parts = 1

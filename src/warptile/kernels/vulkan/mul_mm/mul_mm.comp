@@ -34,6 +34,16 @@ const uint PART_QUADS = 8u / PARTS;
 shared PAIR tile_w[TILE_N * STRIDE];
 shared PAIR tile_x[TILE_M * STRIDE];
 
+// Which rows of x and y a workgroup has: TILE_M in order, unless a kernel says otherwise (`experts.glsl`).
+#ifndef TOKENS
+#define BEGIN_TILE
+#define FIRST_TOKEN(block) ((block) * TILE_M)
+#define TOKENS P.m
+#define TILE_CHUNKS (P.k / 32u)
+#define X_ROW(token) (token)
+#define Y_ROW(token) (token)
+#endif
+
 void stage_weights(uint first_row, uint first_chunk) {
     // Rows run fastest over threads, as they do in the packed planes: neighbouring lanes read neighbouring words.
     [[dont_unroll]] for (uint item = gl_LocalInvocationIndex; item < TILE_N * CHUNKS * PARTS; item += BLOCK_SIZE) {
@@ -64,9 +74,9 @@ void stage_activations(uint first_token, uint first_chunk) {
     [[dont_unroll]] for (uint item = gl_LocalInvocationIndex; item < TILE_M * QUADS; item += BLOCK_SIZE) {
         const uint quad = item % QUADS;
         const uint token = item / QUADS;
-        const bool inside = first_token + token < P.m && first_chunk * 8u + quad < row_quads;
+        const bool inside = first_token + token < TOKENS && first_chunk * 8u + quad < row_quads;
         vec4 x = vec4(0.0);
-        if (inside) x = X[(first_token + token) * row_quads + first_chunk * 8u + quad];
+        if (inside) x = X[X_ROW(first_token + token) * row_quads + first_chunk * 8u + quad];
         tile_x[token * STRIDE + 2u * quad] = PAIR(x.xy);
         tile_x[token * STRIDE + 2u * quad + 1u] = PAIR(x.zw);
     }
@@ -74,8 +84,9 @@ void stage_activations(uint first_token, uint first_chunk) {
 
 void main() {
     mark_executed();
+    BEGIN_TILE
     const uint first_row = gl_WorkGroupID.x * TILE_N;
-    const uint first_token = gl_WorkGroupID.y * TILE_M;
+    const uint first_token = FIRST_TOKEN(gl_WorkGroupID.y);
     const uint warp = gl_LocalInvocationIndex / SUBGROUP;
     const uint lane = gl_LocalInvocationIndex % SUBGROUP;
     const uint row = (warp % WARPS_N) * WARP_N + (lane % LANES_N) * THREAD_N;
@@ -84,7 +95,7 @@ void main() {
     float sums[ROWS_N * ROWS_M];
     [[unroll]] for (uint i = 0u; i < ROWS_N * ROWS_M; ++i) sums[i] = 0.0;
 
-    const uint chunks = P.k / 32u;
+    const uint chunks = TILE_CHUNKS;
     [[dont_unroll]] for (uint first_chunk = 0u; first_chunk < chunks; first_chunk += CHUNKS) {
         stage_weights(first_row, first_chunk);
         stage_activations(first_token, first_chunk);
@@ -112,10 +123,10 @@ void main() {
     [[unroll]] for (uint i = 0u; i < WARP_ITERATIONS_M; ++i) {
         [[unroll]] for (uint j = 0u; j < THREAD_M; ++j) {
             const uint y_row = first_token + token + i * PASS_M + j;
-            if (y_row < P.m) {
+            if (y_row < TOKENS) {
                 [[unroll]] for (uint r = 0u; r < ROWS_N; ++r) {
                     const uint y_column = first_row + row + (r / THREAD_N) * PASS_N + r % THREAD_N;
-                    if (y_column < P.rows) Y[y_row * P.y_stride + P.row0 + y_column] = sums[(i * THREAD_M + j) * ROWS_N + r];
+                    if (y_column < P.rows) Y[Y_ROW(y_row) * P.y_stride + P.row0 + y_column] = sums[(i * THREAD_M + j) * ROWS_N + r];
                 }
             }
         }

@@ -45,12 +45,13 @@ Scale scale_of(ScaleWords words, uint row, uint chunk) {
 // scale: (d, -m) as two fp16. A code below 256 in the low bits of 1024.0 is the exact fp16 number 1024 + code.
 uint scale_word(float d, float m) { return HALF_PAIR(d, -m); }
 #if SUBNORMAL
-// A code alone in the low bits of a half is the subnormal number code * 2^-24: nothing is added and taken off again. Scales
-// are 2^18 times as large and minimums 2^-6, so that weights are too. A scale that this makes infinite is too large, and the
-// block decodes the other way.
-const float SUBNORMAL_UNIT = 64.0;
-uint subnormal_scale_word(float d, float m) { return HALF_PAIR(d * 262144.0, m * -0.015625); }
-bool exceeds_subnormal(float d) { return abs(d) >= 0.249; }
+// A code alone in the low bits of a half is the subnormal number code * 2^-24: nothing is added and taken off again. A row's
+// weights are kept in units of 2^e, scales 2^24 times as large beside. e = 6 takes scales up to 1/4; where a row has larger
+// ones, `largest` notes it and everything is summed again with an e for that row: s < 2^(E + 1) takes e = E + 10.
+shared uint largest[TILE_N];
+const float SUBNORMAL_SCALES = 0.249;
+uint unit_exponent(uint row) { return largest[row] == 0u ? 6u : min((largest[row] >> 23) - 117u, 40u); }
+float power_of_two(int e) { return uintBitsToFloat(uint(127 + e) << 23); }
 uvec2 subnormal_pairs(Octet o, uint h, uint scale) {
     f16vec2 s = unpackFloat2x16(scale);
     if (h == 1u) s *= f16vec2(0.0625hf, 1.0hf);

@@ -28,17 +28,22 @@ void fetch_s(uint k) {
 }
 
 #if SUBNORMAL
-// The spare unit behind the first row of x holds whether a scale was too large.
+// The spare unit behind the first row of x holds whether a scale was too large for its row's unit.
 #define TOO_LARGE pool[UNITS].x
-#define SCALE_WORD(d, m) (plain ? scale_word(d, m) : subnormal_scale_word(d, m))
-#define PAIRS(o, h, s) (plain ? octet_pairs(o, lane_j, h, s) : subnormal_pairs(o, h, s))
+#define PAIRS(o, h, s) subnormal_pairs(o, h, s)
+float scale_up[S_EACH], minimum_down[S_EACH];
+void take_units() {
+    [[unroll]] for (uint i = 0u; i < S_EACH; ++i) {
+        const int e = int(unit_exponent((i * THREADS + tid) % TILE_N));
+        scale_up[i] = power_of_two(24 - e);
+        minimum_down[i] = power_of_two(-e);
+    }
+}
 #else
-#define SCALE_WORD(d, m) scale_word(d, m)
 #define PAIRS(o, h, s) octet_pairs(o, lane_j, h, s)
 #endif
 
-// plain, here and below, is a constant of the call: false where codes are decoded as subnormal numbers.
-void store(uint k, uint base, bool plain) {
+void store(uint k, uint base) {
     [[unroll]] for (uint i = 0u; i < X_EACH; ++i) {
         uint at = i * THREADS + tid, unit = at % UNITS, to = base + at / UNITS * ROW + (unit & ~3u), j = unit & 3u;
         if (X_EACH * THREADS == TILE_M * UNITS || at < TILE_M * UNITS) {
@@ -55,10 +60,15 @@ void store(uint k, uint base, bool plain) {
             Scale own = scale_of(s_ahead[i], s_row(at), s_chunk(k, at));
             [[unroll]] for (uint g = 0u; g < GROUPS_A_CHUNK; ++g) {
                 uint word = (at / TILE_N * GROUPS_A_CHUNK + g) * TILE_N + at % TILE_N;
-                pool[base + X_STAGE + word / 4u][word % 4u] = SCALE_WORD(own.d[g], own.m[g]);
 #if SUBNORMAL
-                if (!plain && exceeds_subnormal(own.d[g])) TOO_LARGE = 1u;
+                if (abs(own.d[g]) >= SUBNORMAL_SCALES) {
+                    atomicMax(largest[at % TILE_N], floatBitsToUint(abs(own.d[g])));
+                    TOO_LARGE = 1u;
+                }
+                own.d[g] *= scale_up[i];
+                own.m[g] *= minimum_down[i];
 #endif
+                pool[base + X_STAGE + word / 4u][word % 4u] = scale_word(own.d[g], own.m[g]);
             }
         }
     }
@@ -83,14 +93,14 @@ SUMS sums[MATRICES_M * MATRICES_N];
 
 // The products of a step; with two stages, what the next step reads is stored after the first products, so that a warp has
 // some to issue as soon as it leaves the barrier.
-void multiply(uint base, uint k, uint x_row, uint s_first, bool plain) {
+void multiply(uint base, uint k, uint x_row, uint s_first) {
     Octet w[GROUPS * 4u];
     uvec4 s[GROUPS];
     [[unroll]] for (uint t = 0u; t < 2u * CHUNKS; ++t) {
         const uint c = t / 2u, h = t % 2u;
 #if BUFFERS == 2
         if (t == 1u) {
-            store(k + K_CHUNK, STAGE - base, plain);
+            store(k + K_CHUNK, STAGE - base);
             fetch_x(k + 2u * K_CHUNK);
             fetch_s(k + 2u * K_CHUNK);
         }
@@ -115,29 +125,29 @@ void multiply(uint base, uint k, uint x_row, uint s_first, bool plain) {
 }
 
 // The sums over this workgroup's part of k.
-void sum_part(uint k0, uint x_row, uint s_first, bool plain) {
+void sum_part(uint k0, uint x_row, uint s_first) {
     [[unroll]] for (uint i = 0u; i < MATRICES_M * MATRICES_N; ++i) sums[i] = SUMS(0.0);
     if (PREFETCH > 0u) [[unroll]] for (uint d = 0u; d < DEPTH; ++d) fetch_w(k0 / 32u + d, d);
     fetch_x(k0);
     fetch_s(k0);
 #if BUFFERS == 2
-    store(k0, 0u, plain);
+    store(k0, 0u);
     fetch_x(k0 + K_CHUNK);
     fetch_s(k0 + K_CHUNK);
     uint base = 0u;
     for (uint k = k0; k < k_end; k += K_CHUNK) {
         barrier();
-        multiply(base, k, x_row, s_first, plain);
+        multiply(base, k, x_row, s_first);
         base = STAGE - base;
     }
 #else
     for (uint k = k0; k < k_end; k += K_CHUNK) {
         barrier();
-        store(k, 0u, plain);
+        store(k, 0u);
         barrier();
         fetch_x(k + K_CHUNK);
         fetch_s(k + K_CHUNK);
-        multiply(0u, k, x_row, s_first, plain);
+        multiply(0u, k, x_row, s_first);
     }
 #endif
 }
@@ -158,17 +168,21 @@ void main() {
     last_chunk = P.k / 32u - 1u;
 
 #if SUBNORMAL
-    if (tid == 0u) TOO_LARGE = 0u;
-    barrier();
-    sum_part(k0, x_row, s_first, false);
-    barrier();
-    const bool again = TOO_LARGE != 0u;
-    if (again) sum_part(k0, x_row, s_first, true);
-    const float unit = again ? 1.0 : SUBNORMAL_UNIT;
-#define SUM(i, e) (unit * sums[i][e])
+    for (uint row = tid; row < TILE_N; row += THREADS) largest[row] = 0u;
+    // A second time only where a row needed another unit; a loop, so that the sums' code is there once.
+    [[dont_unroll]] for (uint time = 0u; time < 2u; ++time) {
+        barrier();
+        take_units();
+        if (tid == 0u) TOO_LARGE = 0u;
+        barrier();
+        sum_part(k0, x_row, s_first);
+        barrier();
+        if (TOO_LARGE == 0u) break;
+    }
+#define SUM(i, e, row) (power_of_two(int(unit_exponent(row))) * sums[i][e])
 #else
-    sum_part(k0, x_row, s_first, true);
-#define SUM(i, e) sums[i][e]
+    sum_part(k0, x_row, s_first);
+#define SUM(i, e, row) sums[i][e]
 #endif
 
     const uint n = n0 + w_first + 8u * lane_j;
@@ -181,7 +195,8 @@ void main() {
                     const uint to = n + 32u * g + 4u * q;
                     if (m < P.m && to < P.rows)
                         YVectors[(gl_WorkGroupID.z * P.part_y + m * P.y_stride + P.row0 + to) / 4u] =
-                            Y_VECTOR(SUM(at, e), SUM(at, f), SUM(at + 1u, e), SUM(at + 1u, f));
+                            Y_VECTOR(SUM(at, e, to - n0), SUM(at, f, to - n0 + 1u), SUM(at + 1u, e, to - n0 + 2u),
+                                     SUM(at + 1u, f, to - n0 + 3u));
                 }
         }
 }

@@ -24,7 +24,12 @@ def stage_bytes(tile: MulMmCoopTile, groups_a_chunk: int) -> int:
 
 
 def shared_bytes(tile: MulMmCoopTile, groups_a_chunk: int) -> int:
-    """Bytes of a workgroup: max(buffers * stage, what the sums leave through: a matrix of fp32 a warp).
+    """Bytes of a workgroup: the pool, and where weights are subnormal numbers 4 bytes a row for its unit."""
+    return pool_bytes(tile, groups_a_chunk) + (4 * tile.tile_n if tile.decode == "subnormal" else 0)
+
+
+def pool_bytes(tile: MulMmCoopTile, groups_a_chunk: int) -> int:
+    """Bytes of max(buffers * stage, what the sums leave through: a matrix of fp32 a warp).
 
     Weights in registers: the sums leave straight from there.
     """

@@ -109,7 +109,7 @@ def _constants(tile: MulMmCoopTile, layout: Layout) -> str:
         "K_CHUNK": tile.k_chunk,
         "PREFETCH": tile.prefetch,
         "M_FIRST": tile.first == "m",
-        "POOL": shared.shared_bytes(tile, layout.groups_per_chunk) // 16,
+        "POOL": shared.pool_bytes(tile, layout.groups_per_chunk) // 16,
         "X_EACH": ceil_div(tile.tile_m * tile.k_chunk // 8, tile.workgroup),
         "W_OWNERS": owners,
         "W_SETS": sets,

@@ -19,7 +19,7 @@ class MulMmCoopTile(Tile):
     "warp" (each warp its own rows, to its own part of shared memory) or "registers" (each warp straight into its
     matrices, in the order that the driver keeps a matrix in). activations: "shared" (staged once a block).
     accumulator: "fp32" or "fp16". decode: arithmetic a weight is decoded in, "fp32", "fp16", or "subnormal" (fp16 on
-    codes of 4 bits as the subnormal numbers they are; a block with a scale of 1/4 or more decodes as "fp16").
+    codes of 4 bits as the subnormal numbers they are; a block with a scale of 1/4 or more is summed a second time).
     buffers: stages of shared memory, 1 or 2. prefetch: 0, or how far ahead global loads are issued, in steps (weights
     in registers: in chunks of 32). split_k: parts of k that different workgroups take. first: the dimension whose
     workgroups follow one another, "n" or "m".

@@ -1,0 +1,1 @@
+"""A shelf of cards: fleet tuning on Ray. `tune_fleet` is its door."""
