@@ -80,7 +80,11 @@ def _box_type(box: Box) -> str:
 
 def _options(build: Build) -> dict[str, int]:
     options = {"num_warps": build.warps, "num_stages": build.stages}
-    return options | {"launch_pdl": True} if build.early else options
+    if build.early:
+        options["launch_pdl"] = True
+    if build.registers:
+        options["maxnreg"] = build.registers
+    return options
 
 
 def lowered(build: Build, target: Any) -> str:
@@ -103,8 +107,9 @@ def lowered(build: Build, target: Any) -> str:
 
 
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
-    """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, target, the launching function and `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages] for b in builds]
+    """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, registers, target, the launching function and
+    `extra`."""
+    parts = [[lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else [])] for b in builds]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
