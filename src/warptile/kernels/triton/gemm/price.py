@@ -73,7 +73,10 @@ def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
     compute = max(matrix, decode) if resident.workgroups > 1 else matrix + decode
     if architecture(limits).asynchronous:
         compute *= DRAINED
-    seconds = max(memory, compute / max(busy, 1e-3)) + LAUNCH_SECONDS * (1.5 if tile.split_k > 1 else 1.0)
+    working = compute / max(busy, 1e-3)
+    # Where a step ends by waiting for its matrix instructions, nothing is asked of memory meanwhile.
+    seconds = memory + working if architecture(limits).asynchronous else max(memory, working)
+    seconds += LAUNCH_SECONDS * (3.0 if tile.split_k > 1 else 1.0)
     return Price(
         accumulators=accumulators,
         registers=held.count,

@@ -25,6 +25,8 @@ SCHEDULERS = 4
 LAUNCH_SECONDS = 2.6e-6
 SPLIT_SECONDS = 0.8e-6
 DEPENDENT_SECONDS = 1e-6
+# Staging x of a token beyond the fourth, an element of k: it ends before the first weight is used.
+STAGED_SECONDS = 6.6e-11
 
 
 def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
@@ -58,6 +60,7 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
     from_cache = ceil_div(problem.n, tile.tile_n) * x_bytes / 2
     memory = (weight_bytes * passes + from_cache + sums_bytes) / (limits.read_gb_per_s * 1e9 or 1e11)
     fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if tile.split_k > 1 else 0.0) - DEPENDENT_SECONDS * tile.pdl
+    fixed += STAGED_SECONDS * problem.k * max(0, tile.tile_m - 4)
     if tile.ahead == 1:
         memory += compute / 4
     return Price(
