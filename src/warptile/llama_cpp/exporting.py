@@ -205,6 +205,8 @@ def _text(
         "    cmake -B build -DGGML_VULKAN=ON -DLLAMA_BUILD_TESTS=ON && cmake --build build --target test-backend-ops",
         "    ./build/bin/test-backend-ops test -o MUL_MAT -b Vulkan0",
         "    ./build/bin/test-backend-ops perf -o MUL_MAT -b Vulkan0",
+        "",
+        "The cases of `test` with quantized weights have few rows and take the small pipeline; `perf` has larger ones.",
     ]
     if limits.kind == "software":
         lines += ["", "A software device is hidden unless GGML_VK_VISIBLE_DEVICES=0 is set."]

@@ -23,7 +23,7 @@ from warptile.tune import tune_on
 from warptile.tuning.budget import Budget
 from warptile.tuning.notes import Notes, now
 from warptile.tuning.recall import Recall
-from warptile.tuning.result import Progress, TuneResult, TuneRow
+from warptile.tuning.result import Progress, TuneResult, TuneRow, bare, model_sum
 from warptile.tuning.stand import Proof, Stand
 
 FORMATS = ("Q4_K",)
@@ -137,7 +137,22 @@ def _agreed(
             continue
         said.append(f"{variable}: one tuple for all of its matmuls, the fastest over all")
         rows = [best.get(row.problem, row) for row in rows]
-    return replace(result, rows=tuple(rows), notes=tuple(said))
+    return _summed(replace(result, notes=tuple(said)), rows)
+
+
+def _summed(result: TuneResult, rows: Sequence[TuneRow]) -> TuneResult:
+    """The result with these rows, their shares and the sums over them."""
+    listed: list[TuneRow] = []
+    sums = []
+    for m in result.ms:
+        mine = [row for row in rows if row.problem.m == m]
+        total = sum(row.problem.count * row.seconds for row in mine)
+        listed += [replace(row, share=row.problem.count * row.seconds / total) for row in mine]
+        found = model_sum(m, [row.problem for row in mine], {bare(row.problem): row for row in mine})
+        left_out = next((each.missing for each in result.sums if each.m == m), 0)
+        if found is not None:
+            sums.append(replace(found, missing=left_out))
+    return replace(result, rows=tuple(listed), sums=tuple(sums))
 
 
 @dataclass(frozen=True)
