@@ -25,6 +25,9 @@ from warptile.places import Places
 RESTARTS = 2
 """An actor that died is started again this often; then its card counts as gone."""
 
+REOPEN_S = (0.0, 2.0, 6.0)
+"""Pauses before each try to open a device again."""
+
 NODES_EVERY_S = 5.0
 OPEN_DEADLINE_S = 180.0
 PATIENCE = (10.0, 180.0)
@@ -177,8 +180,10 @@ class Engine:
         except self._ray.exceptions.RayTaskError as error:
             schedule.failed(item, name, _line(error))
         except Exception as error:
-            schedule.failed(item, name, f"its worker died: {_line(error)}")
-            self._revive(schedule, seat, _line(error))
+            dead = isinstance(error, self._ray.exceptions.RayActorError)
+            reason = "its worker process died" if dead else _line(error)
+            schedule.failed(item, name, reason)
+            self._revive(schedule, seat, reason)
         else:
             if result["point"] is None:
                 schedule.failed(item, name, result["why"] or "nothing valid was found")
@@ -200,8 +205,14 @@ class Engine:
         seat.deaths += 1
         name = seat.card.name
         if seat.deaths <= RESTARTS and any(n.id == seat.node.id for n in alive_nodes()):
-            seat.actor = self._start(seat.node, seat.card.device, seat.identity["device"])
-            about = self._opened(seat.node, seat.card.device, seat.actor, seat.actor.about.remote())
+            about = None
+            # What held the device besides the dead actor (its own child, for a moment) has let go by then.
+            for pause in REOPEN_S:
+                time.sleep(pause)
+                seat.actor = self._start(seat.node, seat.card.device, seat.identity["device"])
+                about = self._opened(seat.node, seat.card.device, seat.actor, seat.actor.about.remote())
+                if about is not None:
+                    break
             if about == seat.identity:
                 self._say(f"{name}: started again ({reason})")
                 return
