@@ -26,11 +26,19 @@ GEMM_TILES = {
     128: ((64, 1, 4, 3), (64, 2, 4, 3), (64, 4, 4, 3), (64, 4, 4, 4), (128, 1, 8, 3), (128, 4, 8, 3)),
     256: ((64, 1, 4, 3), (64, 1, 4, 2), (128, 1, 8, 2), (128, 1, 8, 3)),
 }
+# (tile_n, warps, stages) by column tile.
+INT8_TILES = {
+    16: ((64, 4, 3), (128, 8, 3)),
+    32: ((64, 4, 3), (128, 8, 3)),
+    64: ((64, 8, 3), (128, 8, 2)),
+    128: ((64, 8, 2), (128, 8, 2)),
+}
 # (tile_n, steps, warps, stages)
 GEMV_TILES = ((8, 4, 4, 3), (16, 4, 4, 3), (8, 8, 4, 2), (16, 8, 8, 3))
 GEMV_MOST = 8
 # (tile_n, warps, steps, stages)
 DEQUANTIZE_TILES = ((64, 8, 4, 2), (64, 4, 4, 1), (32, 4, 8, 3), (32, 4, 2, 1))
+TINY_INT8 = {8: ((16, 1, 1),)}
 TINY_GEMM = {8: ((16, 2, 1, 2),), 16: ((16, 1, 1, 2),)}
 TINY_GEMV = ((8, 2, 1, 1),)
 
@@ -58,10 +66,17 @@ def candidates(problem: Problem, limits: Limits, tiny: bool = False) -> Iterator
                 f"triton.gemm:tile_n={tile_n},tile_m={tile_m},tile_k={step},split_k={split},warps={warps},"
                 f"stages={stages},operand={operand}"
             )
+    int8 = TINY_INT8 if tiny else INT8_TILES
+    for tile_m in int8 if tiny else column_tiles(problem.m):
+        for tile_n, warps, stages in int8.get(min(tile_m, max(int8)), ()):
+            texts.append(
+                f"triton.gemm_int8:tile_n={tile_n},tile_m={min(tile_m, max(int8))},tile_k={step},warps={warps},"
+                f"stages={stages}"
+            )
     for tile_n, warps, steps, stages in DEQUANTIZE_TILES if problem.m >= 512 else DEQUANTIZE_TILES[:1]:
         decode = "plain" if problem.x_dtype == "fp32" else "half"
         texts.append(f"triton.dequantize:tile_n={tile_n},warps={warps},steps={steps},stages={stages},decode={decode}")
-    for text in texts:
+    for text in dict.fromkeys(texts):
         kernel, tile = kernels.parse_tile(text)
         if not kernel.broken_rules(tile, problem, limits):
             yield tile.text()

@@ -4,20 +4,28 @@ proof."""
 from __future__ import annotations
 
 import time
+import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from cuda_cases import DRAWN_ROWS, drawn_weight
 
+import warptile
 from warptile import formats, kernels
 from warptile.contracts import Problem, WarptileError
 from warptile.kernels.triton.common import OPERANDS, arranged
 from warptile.layouts.triton import pack_rows
+from warptile.places import Places
 from warptile.proof.proving import prove
+from warptile.proof.references import ReferenceCache
+from warptile.proof.sanitizer import TOOLS, Sanitized, sanitize
 from warptile.runtimes.triton.engine import DTYPES, engine_of
 from warptile.runtimes.triton.runtime import TritonRuntime
-from warptile.torch_ops import TorchWeight, matmul_torch
+from warptile.torch_ops import TorchWeight, matmul_served, matmul_torch
 from warptile.weights import QuantTensor
 
 NMSE = {torch.float16: 3e-6, torch.bfloat16: 3e-4, torch.float32: 3e-6}
@@ -188,29 +196,82 @@ def check_repeats(device: torch.device, times: int, cases: list[tuple[str, Probl
     return results
 
 
+def check_tune(device: torch.device, places: Places, seconds: float) -> dict[str, str]:
+    """A tune of Llama 8B's matmuls in bf16 at M = 16, then one of them served from its table without a notice."""
+    result = warptile.tune("llama-8b", f"cuda:{device.index or 0}", (16,), seconds, places, dtype="bf16")
+    rows = [row for row in result.rows if row.problem.x_dtype == "bf16"]
+    found = {f"{row.problem.text()} {row.tile} {row.ratio:.2f}": "ok" for row in rows}
+    if not rows:
+        return {"rows": f"none: {result.unserved}"}
+    problem = rows[0].problem
+    x = torch.randn((problem.m, problem.k), device=device).to(torch.bfloat16)
+    w = drawn_weight(problem.format, problem.n, problem.k)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        y = matmul_served(x, w, places=places)
+    served = engine_of(device).tile(problem)
+    told = "; ".join(str(each.message) for each in said)
+    found["served in bf16"] = "ok" if served == rows[0].tile and not told and bool(torch.isfinite(y).all()) else told
+    return found
+
+
 def int8_tile(problem: Problem, tiny: bool) -> str:
     """A tile of the kernel that quantizes activations, which only a bound made for that can judge."""
     n, m, w = (16, 8, 1) if tiny else (64, 64, 8)
     return f"triton.gemm_int8:tile_n={n},tile_m={m},tile_k={arranged(problem).step},warps={w},stages=2"
 
 
+PROOF_TYPES = ("fp16", "bf16", "fp32")
+SANITIZED = (0, 2, 3, 4)
+"""Of `tiles`: gemm with split k in both decodes, gemv, dequantize."""
+
+
+def proof_problem(name: str, dtype: str, tiny: bool) -> Problem:
+    """The matmul that a proof is asked for."""
+    n, k, m = (40, 512, 5) if tiny else (200, 2048, 70)
+    return Problem(name, n, k, m, dtype, dtype)
+
+
+def start_sanitizers(places: Places, names: list[str], seconds: float) -> dict[str, Future[list[Sanitized]]]:
+    """compute-sanitizer's tools over a tile of each kernel and format, side by side, each in a process of its own."""
+    cases = []
+    for number, name in enumerate(names):
+        problem = replace(proof_problem(name, PROOF_TYPES[number % 2], False), n=136, k=1024, m=33)
+        cases += [
+            (text, problem) for text in [int8_tile(problem, False), *(tiles(problem, False)[i] for i in SANITIZED)]
+        ]
+    pool = ThreadPoolExecutor(len(TOOLS))
+    return {tool: pool.submit(sanitize, tool, "cuda:0", cases, places, 0, seconds) for tool in TOOLS}
+
+
+def sanitized(running: dict[str, Future[list[Sanitized]]]) -> dict[str, str]:
+    """What they found, "ok" where nothing."""
+    results: dict[str, str] = {}
+    for tool, future in running.items():
+        for each in future.result():
+            key = f"{tool} {each.problem.format} {each.problem.x_dtype} {each.tile}"
+            results[key] = "ok" if each.good else each.text()
+    return results
+
+
 def check_proofs(runtime: TritonRuntime, tiny: bool, names: list[str], end: float) -> dict[str, str]:
-    """The proof, level quick, of a tile of each kernel on every format."""
-    results = {}
-    for name in names:
-        n, k, m = (40, 512, 5) if tiny else (200, 2048, 70)
-        problem = Problem(name, n, k, m, "fp16", "fp16")
-        for text in [*tiles(problem, tiny), int8_tile(problem, tiny)]:
+    """The proof, level quick, of a tile of each kernel on every format, in every type."""
+    results: dict[str, str] = {}
+    cache = ReferenceCache(1 << 30)
+    for name, dtype in product(names, PROOF_TYPES[: 1 if tiny else None]):
+        problem = proof_problem(name, dtype, tiny)
+        for text in [int8_tile(problem, tiny), *tiles(problem, tiny)]:
             if time.monotonic() > end:
-                results["out of time before"] = f"{name} {text}"
+                results["out of time before"] = f"{name} {dtype} {text}"
                 return results
             kernel, tile = kernels.parse_tile(text)
             if kernel.broken_rules(tile, problem, runtime.limits()):
                 continue
             try:
-                verdict = prove(runtime, kernel, tile, problem)
+                verdict = prove(runtime, kernel, tile, problem, cache=cache)
                 good = f"{verdict.failed}: {verdict.detail}"[:300] if not verdict.right else ""
-                results[f"{name} {text}"] = good or f"ok ({len(verdict.shapes)} shapes, {verdict.worst_ratio:.2f})"
+                told = f"ok ({len(verdict.shapes)} shapes, {verdict.worst_ratio:.2f}) {verdict.detail}"
+                results[f"{name} {dtype} {text}"] = good or told
             except WarptileError as error:
-                results[f"{name} {text}"] = f"{type(error).__name__}: {str(error)[:200]}"
+                results[f"{name} {dtype} {text}"] = f"{type(error).__name__}: {str(error)[:200]}"
     return results

@@ -116,7 +116,7 @@ class Case:
         self.n, self.k, self.down = DIRECTIONS[direction]
         drawn = [drawn_weight(name, self.n, self.k, seed=s) for s in range(DISTINCT)]
         few = [TorchWeight.pack(w, device) for w in drawn]
-        self.stride = expert_stride(drawn[0].format.layout, self.n, self.k, "quads")
+        self.stride = expert_stride(drawn[0].format, self.n, self.k, "quads")
         words = torch.zeros(EXPERTS * self.stride, dtype=torch.int32, device=device)
         for e in range(EXPERTS):
             own = few[e % DISTINCT].words

@@ -34,6 +34,8 @@ TARGETS = {
     2048: ("x dense", 1.05),
     8192: ("x dense", 1.05),
 }
+# Both sides round weights and sums: a few times the squared unit roundoff of the type.
+MOST_ERROR = {"fp16": 1e-5, "bf16": 1e-3}
 DEQUANTIZE = "triton.dequantize:tile_n=64,warps=8,steps=4,stages=2"
 SCREEN_ROUNDS, FINAL_ROUNDS, FINALISTS = 3, 11, 3
 
@@ -158,6 +160,7 @@ def cell(card: Any, problem: Any, texts: list[str], weights: list[Any], dense: l
     add("read", lambda i: read(grid, weights[i].words, out, words), len(weights), nbytes / 4e12)
     final = interleaved(list(arms.values()), FINAL_ROUNDS)
     won = min((t.seconds, name) for name, t in final.items() if name.startswith("triton."))[1] if finalists else ""
+    error = apart(x, weights[0], won, matmul_torch) if won else float("nan")
     return {
         "format": problem.format,
         "n": problem.n,
@@ -166,10 +169,17 @@ def cell(card: Any, problem: Any, texts: list[str], weights: list[Any], dense: l
         "x_dtype": problem.x_dtype,
         "bytes": nbytes,
         "tile": won,
+        "error": error,
         "arms": {name: [t.seconds, t.low, t.high, t.samples] for name, t in final.items()},
         "screened": {name: t.seconds for name, t in screened.items()},
         "failed": failed,
     }
+
+
+def apart(x: Any, weight: Any, tile: str, matmul: Any) -> float:
+    """Sum of squared differences between a tile's y and that of dequantizing first, over the latter's."""
+    want = matmul(x, weight, tile=DEQUANTIZE).double()
+    return float(((matmul(x, weight, tile=tile).double() - want) ** 2).sum() / (want**2).sum())
 
 
 HEAD = (
@@ -193,7 +203,7 @@ def line(row: dict[str, Any]) -> str:
         f"{row['format']:7s} {row['x_dtype']} {row['n']:5d} {row['k']:5d} {row['m']:4d} | {mine:7.1f} "
         f"[{low * 1e6:.1f}, {high * 1e6:.1f}] {us('dense'):7.1f} {us('dequantize + dense'):7.1f} {us('read'):6.1f} | "
         f"{ratios['x dense']:5.2f} {ratios['/ read']:6.2f} | {wanted:4.2f} {'met  ' if met else 'short'} | "
-        f"{row['tile'].removeprefix('triton.')}"
+        f"{row['tile'].removeprefix('triton.')}{'' if row['error'] < MOST_ERROR[row['x_dtype']] else ' WRONG'}"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 
 from cuda_cases import GEMV_MOST, GEMV_TILES, column_tiles
 
@@ -11,9 +10,10 @@ from warptile import kernels
 from warptile.contracts import Limits, Problem
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import OPERANDS, arranged
+from warptile.search import rank
 
-# Kernel rooms with tiles of their own to offer, as `MODULE:FUNCTION(problem) -> texts`.
-OFFERS = ("h200_skinny:skinny_tiles",)
+# For few tokens, where it is there: so many of its tiles of least price.
+FEW_TOKENS, FEW_TOKENS_KERNEL, BEST_PRICED = 16, "triton.gemv_mma", 4
 # (tile_n, split_k, warps, stages) of the portable kernel by column tile, those that won somewhere.
 PORTABLE = {
     8: ((64, 8, 4, 5), (64, 4, 4, 5)),
@@ -28,7 +28,7 @@ PORTABLE_UP_TO = 512
 
 def limit_tiles(problem: Problem, limits: Limits) -> list[str]:
     """Texts of the valid tiles to race on a problem, each once."""
-    texts = [*_wgmma(problem, limits.units), *_portable(problem), *_offered(problem)]
+    texts = [*_wgmma(problem, limits), *_portable(problem), *_few(problem, limits)]
     found: dict[str, None] = {}
     for text in texts:
         kernel, tile = kernels.parse_tile(text)
@@ -37,29 +37,37 @@ def limit_tiles(problem: Problem, limits: Limits) -> list[str]:
     return list(found)
 
 
-def _wgmma(problem: Problem, units: int) -> Iterator[str]:
-    step = arranged(problem).step
-    pairs = 1 - problem.n % 2
+def _wgmma(problem: Problem, limits: Limits) -> Iterator[str]:
+    step, units = arranged(problem).step, limits.units
     steps = problem.k // step
     for tile_m in _tokens(problem.m):
-        # The most stages that fit: the rules drop the others, and two are raced.
-        for stages in {16: (7, 5), 32: (7, 5), 64: (7, 5), 128: (5, 4), 256: (3, 2)}[tile_m]:
-            base = f"triton.gemm_wgmma:tile_m={tile_m},tile_k={step},stages={stages},pairs={pairs},early=1"
-            tiles = ceil_div(problem.n, 128) * ceil_div(problem.m, tile_m)
-            waves = ceil_div(tiles, units)
-            if waves > 1:
-                for group in (4, 8, 16):
-                    yield f"{base},programs={ceil_div(tiles, waves)},group_m={group}"
-            yield base
-            if tiles < units:
-                split = max(1, units // tiles)
-                yield f"{base},split_k={min(split, steps)}"
-                yield f"{base},split_k={min(max(1, split // 2), steps)}"
-            if tiles % units and tiles < 4 * units:
-                yield f"{base},split_k=0,programs={units}"
-            if tile_m == 64:
-                wide = ceil_div(problem.n, 256) * ceil_div(problem.m, tile_m)
-                yield f"{base},consumers=4,split_k={min(max(1, units // wide), steps)}"
+        base = _deepest(problem, limits, f"tile_m={tile_m},tile_k={step},pairs={1 - problem.n % 2},early=1")
+        tiles = ceil_div(problem.n, 128) * ceil_div(problem.m, tile_m)
+        waves = ceil_div(tiles, units)
+        split = min(max(1, units // tiles), steps)
+        if waves > 1:
+            for group in (4, 8, 16) if problem.m > 8 * tile_m else (8,):
+                yield f"{base},programs={ceil_div(tiles, waves)},group_m={group}"
+        else:
+            for lean in (0, 1):
+                yield f"{base},split_k={split},lean={lean}"
+        if tiles % units and tiles < 4 * units:
+            yield f"{base},split_k=0,programs={units}"
+        if tile_m == 64:
+            wide = ceil_div(problem.n, 256) * ceil_div(problem.m, tile_m)
+            four = _deepest(problem, limits, base.partition(":")[2].partition(",stages")[0] + ",consumers=4")
+            yield f"{four},split_k={min(max(1, units // wide), steps)}"
+
+
+def _deepest(problem: Problem, limits: Limits, fields: str) -> str:
+    """The tile with the most stages that fit."""
+    text = ""
+    for stages in (2, 3, 4, 5, 6, 7):
+        wanted = f"triton.gemm_wgmma:{fields},stages={stages}"
+        kernel, tile = kernels.parse_tile(wanted)
+        if not text or not kernel.broken_rules(tile, problem, limits):
+            text = wanted
+    return text
 
 
 def _tokens(m: int) -> tuple[int, ...]:
@@ -81,11 +89,8 @@ def _portable(problem: Problem) -> Iterator[str]:
             )
 
 
-def _offered(problem: Problem) -> Iterator[str]:
-    for offer in OFFERS:
-        module, _, name = offer.partition(":")
-        try:
-            room = import_module(module)
-        except ModuleNotFoundError:
-            continue
-        yield from getattr(room, name)(problem)
+def _few(problem: Problem, limits: Limits) -> Iterator[str]:
+    kernel = kernels.all_kernels().get(FEW_TOKENS_KERNEL)
+    if kernel is not None and problem.m <= FEW_TOKENS:
+        for candidate in rank(problem, limits, [kernel])[:BEST_PRICED]:
+            yield candidate.tile.text()

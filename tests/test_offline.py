@@ -66,6 +66,15 @@ def test_what_is_served_unmeasured_does_not_spill_in_its_loop(tmp_path: Path, ca
             assert 16 < build["code"]["registers"] <= 512
 
 
+@pytest.mark.parametrize(("card", "name"), [("gfx1100", "PTQ1_0"), ("rtx-3060", "Q4_K")])
+def test_the_stock_and_best_priced_tiles_for_many_tokens_do_not_spill(tmp_path: Path, card: str, name: str) -> None:
+    """64 rows by 128 tokens over four warps spill on both: a warp then holds 128 columns of x for a whole step."""
+    pytest.importorskip("triton")
+    code, document = checked(tmp_path, "--kernel", "gemm", "--device", card, "--format", name, "--m", "128")
+    assert code == 0, document["tiles"]
+    assert [t["origin"] for t in document["tiles"]] == ["stock", "least price"]
+
+
 @pytest.mark.parametrize(("card", "name"), [("gfx1200", "Q4_K"), ("sm_89", "Q6_K")])
 def test_the_stock_and_best_priced_int8_tiles_do_not_spill_in_their_loops(tmp_path: Path, card: str, name: str) -> None:
     pytest.importorskip("triton")

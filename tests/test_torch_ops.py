@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.models import smollm2
 from warptile import formats
 from warptile.contracts import InvalidTile, Problem, Runtime, UnusableInput
 from warptile.places import Places
@@ -208,6 +209,27 @@ def test_bad_input_is_refused_before_the_launch(
 ) -> None:
     with pytest.raises(error, match=says):
         matmul(x, **options)
+
+
+def test_a_tensor_of_a_real_file_is_packed_and_multiplied(interpreter: Runtime, unrouted: Any, tmp_path: Path) -> None:
+    """SmolLM2's Q4_1 of k = 576, which makes steps of 64: as a tensor op, and as an array through a session."""
+    from warptile.layouts.triton import pack_rows
+    from warptile.torch_ops import TorchWeight, matmul_served
+
+    w = QuantTensor.from_gguf(smollm2(), "blk.0.attn_k.weight")
+    assert (w.format.name, w.shape) == ("Q4_1", (192, 576))
+    host, _ = pack_rows(w.format, w.blocks, 576)
+    np.testing.assert_array_equal(TorchWeight.pack(w, "cpu").words.numpy().view(np.uint32), host)
+    x = np.random.default_rng(2).standard_normal((2, 576), np.float32)
+    dense = w.dequantize().astype(np.float64)
+    want, sums = x @ dense.T, np.abs(x) @ np.abs(dense).T
+    with pytest.warns(UntunedWarning):
+        y = matmul_served(torch.from_numpy(x).half(), w, places=Places.under(tmp_path))
+    # x, w and y rounded to fp16, and room for decoding in fp16: 4 u each of the sum of magnitudes.
+    assert (np.abs(y.double().numpy() - want) <= 2.0**-8 * sums).all()
+    with Session("interpreter:0", Places.under(tmp_path)) as session, pytest.warns(UntunedWarning):
+        array = session.matmul(x, w)
+    assert (np.abs(array - want) <= 2.0**-6 * sums).all()
 
 
 def test_words_that_are_not_the_weights_own_are_refused(interpreter: Runtime, weight: QuantTensor) -> None:

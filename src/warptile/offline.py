@@ -145,7 +145,9 @@ def _compile(
             compiled = machine_code(build, target, key, cache).kernel
             code = read_nvidia(compiled.asm["cubin"]) if limits.runtime == "cuda" else read_amd(compiled.asm["amdgcn"])
             shared = int(compiled.metadata.shared)
-            resident = residency(limits, build.warps * limits.subgroup, shared, code.registers)
+            # A warp-specialized function has more warps than it was asked for.
+            warps = int(getattr(compiled.metadata, "num_warps", build.warps))
+            resident = residency(limits, warps * limits.subgroup, shared, code.registers)
             function = build.function.rpartition(":")[2]
             reports.append(BuildReport(function, code, shared, resident.threads, resident.limited_by))
     except CandidateRejected as error:

@@ -29,7 +29,7 @@ from warptile.contracts import (
     Wrong,
 )
 from warptile.kernels import by_name, parse_tile
-from warptile.layouts import PackedWeights, upload
+from warptile.layouts import packer, upload
 from warptile.places import Places
 from warptile.routing import Notices, Route, UntunedWarning, route, tables_of
 from warptile.runtimes import open_device
@@ -167,7 +167,7 @@ class Session:
         with self._lock:
             self._refuse_closed()
             self._collect()
-            self._weights[id(placed)] = upload(self.runtime, self._packed(w))
+            self._weights[id(placed)] = packer(self.runtime, w.format, w.blocks, *w.shape)()
             weakref.finalize(placed, _forget, weakref.ref(self), id(placed))
         return placed
 
@@ -272,13 +272,9 @@ class Session:
 
     def _on_device(self, w: QuantTensor) -> DeviceWeights:
         if id(w) not in self._weights:
-            self._weights[id(w)] = upload(self.runtime, self._packed(w))
+            self._weights[id(w)] = packer(self.runtime, w.format, w.blocks, *w.shape)()
             weakref.finalize(w, _forget, weakref.ref(self), id(w))
         return self._weights[id(w)]
-
-    def _packed(self, w: QuantTensor) -> PackedWeights:
-        limits = self.runtime.limits()
-        return w.pack(limits.max_buffer_bytes, limits.arrangement)
 
     def drop(self, key: int) -> None:
         """Free the weight that the session keeps under `key`, where it still does; after the matmul that runs now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes import FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
+from tests.fakes import Call, FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
 from warptile.contracts import DoesNotFit, InvalidTile, Problem, Timeout, UnusableInput, Verdict
 from warptile.proof import CHECKS, PROOF_VERSION, ReferenceCache, prove
 
@@ -100,6 +100,30 @@ def test_a_kernel_of_two_passes(cache: ReferenceCache, fault: str, check: str) -
     found = prove(runtime, kernel, FakeTile(fault=fault), PROBLEM, cache=cache)
     assert found.failed == check, found.detail
     assert found.right == (not check)
+
+
+@pytest.mark.parametrize("wavers_at", [None, 27])
+def test_code_with_a_hazard_is_right_only_after_many_equal_runs(cache: ReferenceCache, wavers_at: int | None) -> None:
+    """The two runs of each shape are not enough for what goes wrong in one of many."""
+    kernel = FakeKernel()
+    runs: list[Call] = []
+
+    def program(call: Call) -> None:
+        kernel.run(call)
+        m, rows, *_ = call.launch.scalars
+        repeats = [c for c in runs if c.launch is call.launch]
+        runs.append(call)
+        if wavers_at is not None and len(repeats) == wavers_at:
+            call.payload(2, "fp32").reshape(-1)[m * rows // 2] += 1
+
+    runtime = FakeRuntime({"matmul": program})
+    runtime.hazards = lambda binary: ("an old assembler",)  # type: ignore[attr-defined]
+    found = prove(runtime, kernel, FakeTile(), PROBLEM, cache=cache)
+    assert found.right == (wavers_at is None), found.detail
+    assert found.failed == ("" if wavers_at is None else "hazard")
+    said = "accepted on 30 runs" if wavers_at is None else "run 28 of 30"
+    assert found.detail.startswith(f"an old assembler: {said}")
+    assert "an old assembler" not in prove(FakeRuntime(kernel.programs()), kernel, FakeTile(), PROBLEM).detail
 
 
 def test_one_wrong_code_bit_hides_in_the_fp16_bound_and_is_caught_by_exact_inputs(cache: ReferenceCache) -> None:

@@ -36,6 +36,14 @@ def test_draws_follow_the_shares() -> None:
     assert (np.abs(counts - want) < 5 * np.sqrt(want)).all()
 
 
+def test_groups_of_many_tokens_have_the_mean_of_drawn_ones() -> None:
+    """Binomial groups against 8 draws of 300 tokens: means within 5 standard deviations of a mean of 8."""
+    binomial = np.array(group_sizes("zipf:1", 6, 2, 300)).mean(axis=0)
+    drawn = np.sort([np.bincount(draw_ids("zipf:1", 6, 300, 2, s).ravel(), minlength=6) for s in range(8)], axis=1)
+    assert np.abs(np.sort(binomial) - drawn.mean(axis=0)).max() < 5 * np.sqrt(300 / 4 / 8)
+    assert sum(group_sizes("", 8, 2, 4096)[0]) == pytest.approx(2 * 4096, rel=0.05)
+
+
 def test_row_tiles_are_an_expectation_over_groups_not_of_the_mean() -> None:
     """32 tokens by one of 4 experts: groups of 8 in the mean, whose tiles of 8 would be 4; real groups make more."""
     problem = Problem("Q4_K", 64, 256, 32, experts=4, top_k=1)

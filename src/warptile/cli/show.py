@@ -109,7 +109,10 @@ def tile(full: str) -> str:
 
 def matmul(problem: Problem) -> str:
     """A problem without its m; its type where that is not fp32."""
-    experts = f" e={problem.experts}" if problem.experts > 1 else ""
+    experts = ""
+    if problem.grouped:
+        kind = "recorded" if problem.routing.startswith("recorded") else problem.routing
+        experts = f" e={problem.experts}" + (f" {kind}" if kind not in ("", "uniform") else "")
     kind = f" {problem.x_dtype}" if problem.x_dtype != "fp32" else ""
     return f"{problem.format} n={problem.n} k={problem.k}{experts}{kind}"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,6 +213,23 @@ def unpack(packed: PackedWeights) -> U8:
             rows = slice(piece.row0 + tile.start, piece.row0 + tile.stop)
             out[rows] = format.join(packed.layout.from_planes(elements)).reshape(count, -1)
     return out
+
+
+def packer(
+    runtime: Runtime, format: Format, blocks: U8, n: int, k: int, arrangement: str = ""
+) -> Callable[[], DeviceWeights]:
+    """A function that puts one more copy of w[n, k] on a device, from rows u8[any number, row bytes] repeated to n.
+
+    Where the runtime packs on its card (`pack_weights`: in quads), there; else packed once on the host. arrangement:
+    default the device's.
+    """
+    limits = runtime.limits()
+    wanted = arrangement or limits.arrangement
+    on_card = getattr(runtime, "pack_weights", None)
+    if on_card is not None and limits.kind == "gpu" and wanted == "quads":
+        return lambda: cast(DeviceWeights, on_card(format, blocks, n, k))
+    packed = pack_repeated(format, blocks, n, k, limits.max_buffer_bytes, wanted)
+    return lambda: upload(runtime, packed)
 
 
 def upload(runtime: Runtime, packed: PackedWeights) -> DeviceWeights:

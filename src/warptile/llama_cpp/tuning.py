@@ -31,6 +31,9 @@ MS = (32, 64, 128)
 """Tokens that take the small, the medium and the large pipeline."""
 
 SIDE = {"software": 1024, "gpu": 4096}
+RESIDENT_BYTES = 1 << 30
+"""What the worker may hold: a software driver keeps tens of megabytes a tuple, and takes long to compile it again."""
+
 JOINT_ROUNDS = 24
 JOINT_SECONDS = 20.0
 
@@ -79,7 +82,7 @@ def tune_checkout(
 
     asked = wanted or Wanted()
     model = workloads.load(asked.model) if asked.model else None
-    with contextlib.closing(WorkerStand(device, kept, model, (kernel,))) as stand:
+    with contextlib.closing(WorkerStand(device, kept, model, (kernel,), RESIDENT_BYTES)) as stand:
         limits, _ = stand.describe()
         workload = workload_of(asked, limits, checkout, model)
         kernels = [kernel]

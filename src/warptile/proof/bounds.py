@@ -23,6 +23,9 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    roundings, and fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5 units in the last place,
    five roundings). The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 +
    gamma_2) / 254 + gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
+    Activations brought into fp16's upper range by a power of two, the largest magnitude a of their part of a row going
+    into [2^14, 2^15) ("fp16 over its largest"), move by u16 |x| (bf16: not at all), or by half a subnormal spacing:
+    2^-25 / 2^14 of a, which is at most sum |x|.
 2a. llama.cpp's int8 kernel keeps scales of activations as fp16 ("q8_1 fp16"): s moves by at most 2 u16 s and one
     subnormal spacing, so s code, of magnitude at most a, by 2 u16 a (1 + gamma_2) + 127 * 2^-24. A minimum is
     multiplied by the sum of its block's activations, kept as fp16 too: its move counts as a second one of the weight's
@@ -67,6 +70,9 @@ ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType(
 )
 """Elements that share a scale in activations quantized to int8 codes of at most 127."""
 
+OVER_LARGEST = "fp16 over its largest"
+"""Activations in fp16 after a power of two of their row, see step 2."""
+
 Array = NDArray[np.float64]
 
 
@@ -84,9 +90,10 @@ def gamma(n: int, roundoff: float) -> float:
 
 @dataclass(frozen=True)
 class Moves:
-    """How far one operand may move: alpha A + beta |v| + eta + upsilon U + block a.
+    """How far one operand may move: alpha A + beta |v| + eta + upsilon U + block a + spread S.
 
-    A: the terms a weight is made of; U: its row's unit; a: the largest magnitude in an activation's block.
+    A: the terms a weight is made of; U: its row's unit; a: the largest magnitude in an activation's block; S: the sum
+    of all magnitudes of an activation's row.
     """
 
     alpha: float
@@ -94,6 +101,7 @@ class Moves:
     eta: float
     upsilon: float = 0.0
     block: float = 0.0
+    spread: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -183,6 +191,8 @@ def activation_moves(kind: str, stored: str) -> Moves:
             block = (1 + near) / 254 + 2 * ROUNDOFF["fp16"] * (1 + near)
             return Moves(0.0, gamma(8, ROUNDOFF["fp32"]), 127 * SUBNORMAL_SPACING_FP16, block=block)
         return Moves(0.0, gamma(8, ROUNDOFF["fp32"]), 127 * SMALLEST_NORMAL["fp32"], block=(1 + near) / 254)
+    if kind == OVER_LARGEST:
+        return Moves(0.0, 0.0 if stored == "bf16" else ROUNDOFF["fp16"], SMALLEST_NORMAL["fp32"], spread=2.0**-39)
     return Moves(0.0, 0.0, 0.0) if kind == stored else _conversion(kind)
 
 
@@ -193,7 +203,7 @@ def _conversion(kind: str) -> Moves:
         return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
     if kind in ("bf16", "tf32"):
         return Moves(0.0, 2 * ROUNDOFF[kind], SMALLEST_NORMAL["fp32"])
-    known = ", ".join(("fp32", "fp16", "bf16", "tf32", "fp16 scales", *ACTIVATION_BLOCKS))
+    known = ", ".join(("fp32", "fp16", "bf16", "tf32", OVER_LARGEST, "fp16 scales", *ACTIVATION_BLOCKS))
     raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows {known}")
 
 
@@ -205,7 +215,8 @@ def operand_error(sums: Sums, w: Moves, x: Moves, k: int) -> Array:
     eta = w.eta + w.upsilon * sums.units
     x_e_w = w.alpha * sums.terms + w.beta * sums.products + eta * sums.x
     e_w = w.alpha * sums.amplitudes + w.beta * sums.w + k * eta
-    error: Array = (1 + x.beta) * x_e_w + x.eta * e_w + x.beta * sums.products + x.eta * sums.w
+    x_eta = x.eta + x.spread * sums.x
+    error: Array = (1 + x.beta) * x_e_w + x_eta * e_w + x.beta * sums.products + x_eta * sums.w
     if x.block:
         if sums.blocks is None:
             raise Unbounded("no error bound: activations are quantized in blocks, the reference has no sums of blocks")

@@ -29,6 +29,7 @@ CHECKS = (
     "bound",
     "exact",
     "deterministic",
+    "hazard",
 )
 
 
@@ -172,6 +173,16 @@ def repeated(first: NDArray[Any], second: NDArray[Any]) -> Finding | None:
         f"two runs differ in {int(bad.sum())} of {bad.size} elements, first y[{row}, {column}] ="
         f" {float(first[row, column]):.9g} then {float(second[row, column]):.9g}",
     )
+
+
+def unwavering(hazard: str, runs: Sequence[NDArray[Any]]) -> Finding | None:
+    """ "hazard": many runs on the same buffers are equal in every byte, where the compiled code is of a kind that may
+    be wrong now and then (`hazard` says which)."""
+    for number, y in enumerate(runs[1:], start=2):
+        found = repeated(runs[0], y)
+        if found is not None:
+            return Finding("hazard", f"{hazard}: run {number} of {len(runs)}: {found.detail}")
+    return None
 
 
 def _ratios(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> NDArray[np.float64]:

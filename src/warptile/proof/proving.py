@@ -29,11 +29,13 @@ from warptile.proof.checks import CHECKS, Finding
 from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.grouped import prove_grouped
 from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
-from warptile.proof.runs import Real, run
+from warptile.proof.runs import Real, repeat, run
 from warptile.proof.shapes import Shape, plan
 from warptile.proof.version import PROOF_VERSION
 
 PERIODS_AT_ONCE = 64
+REPEATS = {"quick": 30, "full": 300}
+"""Runs that must be equal where the compiled code has a hazard, by level."""
 
 
 def prove(
@@ -59,6 +61,10 @@ def prove(
     Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
     Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
     raises nothing: the verdict says which check spoke ("bound", too, for an arithmetic that has no error bound).
+
+    A runtime may name a hazard of a binary (`runtime.hazards`: code that an assembler's fault makes wrong now and
+    then); such a binary is right only after `REPEATS` runs of the largest shape that are equal in every byte, and the
+    verdict's detail says so.
     """
     proof = _Proof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
     end = None if deadline is None else clock() + deadline
@@ -82,12 +88,15 @@ def prove(
         if end is not None and clock() > end:
             raise Timeout(f"{tile.text()}: the proof passed its deadline of {deadline} s before {shape}")
         finding = proof.prove_shape(kind, shape, blocks if kind == "real" else None)
-    refused = f"{len(todo.refused)} boundary shapes are outside the tile's rules" if todo.refused else ""
+    said = [f"{len(todo.refused)} boundary shapes are outside the tile's rules"] if todo.refused else []
+    if finding is None and (hazard := proof.hazard(binary)):
+        finding = proof.prove_unwavering(hazard, todo.whole, REPEATS[level])
+        said.append(f"{hazard}: accepted on {REPEATS[level]} runs equal in every byte")
     return Verdict(
         right=finding is None,
         checks=CHECKS,
         failed=finding.check if finding else "",
-        detail=finding.detail if finding else refused,
+        detail=finding.detail if finding else "; ".join(said),
         first_wrong=finding.first_wrong if finding else None,
         shapes=tuple(proof.shapes),
         nmse=proof.nmse,
@@ -161,6 +170,24 @@ class _Proof:
             return None
         where = f"{kind} inputs, m={shape.m} n={shape.n} k={shape.k}"
         return Finding(found.check, f"{found.detail} ({where})", found.first_wrong)
+
+    def hazard(self, binary: Binary) -> str:
+        """What the runtime says may make the binary wrong now and then; "" where it knows nothing of the kind."""
+        known = getattr(self.runtime, "hazards", None)
+        return "; ".join(known(binary)) if known is not None else ""
+
+    def prove_unwavering(self, hazard: str, shape: Shape, times: int) -> Finding | None:
+        """The check "hazard" on `times` runs of a shape with random inputs."""
+        problem = self.at(shape)
+        wanted = Wanted(formats.by_name(problem.format), shape.k, "random", self.seed, problem.x_dtype)
+        limits = self.runtime.limits()
+        case = self.cache.case(wanted, shape.m, PERIOD)
+        packed = self.cache.whole(
+            wanted, case, shape.n, limits.max_buffer_bytes, arrangement_of(self.kernel, limits), True
+        )
+        binary = self.compiled(shape)
+        runs = repeat(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, times)
+        return checks.unwavering(hazard, runs)
 
     def _finding(self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None) -> Finding | None:
         problem = self.at(shape)

@@ -5,7 +5,7 @@ One bench is kept in `runtime.scratch`, for the problem and weights screened or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from warptile import formats, kernels
 from warptile.contracts import Arm, DeviceWeights, Limits, Problem, Race, Runtime, UnusableInput
-from warptile.layouts import PackedWeights, pack_experts, pack_repeated, upload
+from warptile.layouts import PackedWeights, pack_experts, pack_repeated, packer, upload
 from warptile.proof.jobs import scratch
 from warptile.proof.weights import random_blocks
 from warptile.race.bench import Bench, Resolve, close_bench, open_bench
@@ -129,11 +129,7 @@ def bench_for(
     if held is not None and held[0] == key and not fresh:
         return held[1]
     release_job(runtime)
-    packed = packed_weights(problem, weights, runtime.limits(), arrangement)
-
-    def copy() -> DeviceWeights:
-        return upload(runtime, packed)
-
+    copy = _copier(runtime, problem, weights, arrangement)
     bench = open_bench(runtime, problem, copy, weights.copies_bytes, weights.seed)
     scratch(runtime)[_BENCH] = (key, bench)
     return bench
@@ -147,6 +143,15 @@ def packed_weights(problem: Problem, weights: BenchWeights, limits: Limits, arra
         each = np.resize(blocks, (n, fmt.row_bytes(k)))
         return pack_experts(fmt, each, problem.experts, n, k, most, arrangement)
     return pack_repeated(fmt, blocks, n, k, most, arrangement)
+
+
+def _copier(runtime: Runtime, problem: Problem, weights: BenchWeights, arrangement: str) -> Callable[[], DeviceWeights]:
+    """A function that uploads one more copy of the weights; dense ones are packed on the card where it can."""
+    if problem.experts == 1:
+        fmt = formats.by_name(problem.format)
+        return packer(runtime, fmt, weight_blocks(problem, weights), problem.n, problem.k, arrangement)
+    packed = packed_weights(problem, weights, runtime.limits(), arrangement)
+    return lambda: upload(runtime, packed)
 
 
 def weight_blocks(problem: Problem, weights: BenchWeights) -> NDArray[np.uint8]:

@@ -54,9 +54,10 @@ def screen(
     and drops the slower half by median, and any arm over 1.25 times the fastest. Time is asked for before each pass,
     and in the first pass before each arm, so arms should come most promising first.
     """
-    end = clock() + budget_seconds
     rng = np.random.default_rng(seed)
     contenders = [prepare(runtime, bench, arm, expected, resolve) for arm in arms]
+    # What compiling takes (a driver may compile anew in each process) must not leave no time to measure.
+    end = clock() + budget_seconds
     timer = Timer(runtime, bench)
     taken: list[list[float]] = [[] for _ in arms]
     for i, contender in enumerate(contenders):

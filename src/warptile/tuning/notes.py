@@ -28,8 +28,10 @@ from warptile.tuning.stand import Proof
 
 
 def source_hash(source: Source) -> str:
-    """SHA-256, hexadecimal, of everything a kernel hands to the compiler."""
+    """SHA-256, hexadecimal, of everything a kernel hands to the compiler, its helpers included."""
     parts = [source.language, source.text, sorted(source.constants), source.subgroup, sorted(source.features)]
+    if source.helpers:
+        parts.append([source_hash(helper) for helper in source.helpers])
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -32,8 +32,8 @@ class WorkerStand:
     weights are drawn. A worker that holds more than 300 MB and three times the largest weight between two steps is
     replaced, since drivers keep what they compiled (lavapipe's code for a large register tile takes 30 MB); one with
     torch is given 3 GB more, for its libraries and the context of the device.
-    made: kernels that tiles may be of beside those of this package. worker: an open one of this device, in place of
-    its own.
+    made: kernels that tiles may be of beside those of this package. resident_bytes: in place of the 300 MB. worker: an
+    open one of this device, in place of its own.
     Raises UnusableInput, at any step, where the device cannot be opened or another process holds it.
     """
 
@@ -43,12 +43,13 @@ class WorkerStand:
         places: Places,
         workload: Workload | None = None,
         made: Sequence[Kernel] = (),
+        resident_bytes: int = RESIDENT_BYTES,
         worker: Worker | None = None,
     ) -> None:
         self._worker = Worker(device, places) if worker is None else worker
         self._lent = worker is not None
         self._resolve = Kernels(tuple(made))
-        self._own_bytes = RESIDENT_BYTES
+        self._own_bytes = self._resident_bytes = resident_bytes
         rows = workload.rows if workload is not None else ()
         self._largest = max((row.nbytes // max(1, row.times) for row in rows), default=0)
         self._path = workload.source if workload is not None else ""
@@ -62,7 +63,7 @@ class WorkerStand:
     def describe(self) -> tuple[Limits, Identity]:
         """See `Stand`."""
         limits = self._worker.limits()
-        self._own_bytes = RESIDENT_BYTES if limits.runtime == "vulkan" else RESIDENT_BYTES + TORCH_BYTES
+        self._own_bytes = self._resident_bytes + (0 if limits.runtime == "vulkan" else TORCH_BYTES)
         return limits, self._worker.identity()
 
     def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:

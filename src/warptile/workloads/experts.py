@@ -23,6 +23,7 @@ from warptile.gguf.escape import escaped, shown
 
 UNIFORM = "uniform"
 SAMPLES = 8
+DRAWN_TOKENS = 256
 _LEVELS = 255
 _MOST_EXPONENT = 8.0
 _MOST_BYTES = 64 << 20
@@ -119,9 +120,26 @@ def draw_ids(routing: str, experts: int, tokens: int, top_k: int, seed: int) -> 
     return ids
 
 
+@lru_cache(maxsize=64)
+def inclusion(routing: str, experts: int, top_k: int) -> tuple[float, ...]:
+    """The share of tokens that take each expert; they sum to top_k."""
+    if routing in ("", UNIFORM):
+        return (top_k / experts,) * experts
+    counts = np.bincount(draw_ids(routing, experts, 4096, top_k, seed=0).ravel(), minlength=experts)
+    return tuple(float(c) / 4096 for c in counts)
+
+
 @lru_cache(maxsize=256)
 def group_sizes(routing: str, experts: int, top_k: int, tokens: int) -> tuple[tuple[int, ...], ...]:
-    """Tokens each expert gets, in `SAMPLES` draws that depend on the arguments alone."""
+    """Tokens each expert gets, in `SAMPLES` draws that depend on the arguments alone.
+
+    Many tokens (more than 256) are not drawn one by one: an expert's group is binomial, by the share of tokens that
+    take it in 4096 drawn ones (top_k / experts where all are alike).
+    """
+    if tokens > DRAWN_TOKENS:
+        taken = inclusion(routing, experts, top_k)
+        rng = np.random.default_rng((tokens, experts, top_k))
+        return tuple(tuple(int(c) for c in rng.binomial(tokens, taken)) for _ in range(SAMPLES))
     draws = (draw_ids(routing, experts, tokens, top_k, seed) for seed in range(SAMPLES))
     return tuple(tuple(int(c) for c in np.bincount(ids.ravel(), minlength=experts)) for ids in draws)
 

@@ -75,17 +75,17 @@ def test_planes_hold_every_byte_and_boxes_are_what_copies_take(name: str) -> Non
 def test_even_shares_cover_every_step_once(rows: int, m: int, steps: int, programs: int) -> None:
     """A step left out or done twice would be a wrong sum; a wrong owner, a program that waits for nobody's part."""
     pytest.importorskip("triton")
-    from warptile.kernels.triton.gemm_wgmma import device
+    from warptile.kernels.triton.gemm_wgmma import device_shares
 
     tiles = -(-rows // 128) * -(-m // 64)
-    shares = [device.share.fn(p, programs, m, rows, steps, 0, 128, 64) for p in range(programs)]
+    shares = [device_shares.share.fn(p, programs, m, rows, steps, 0, 128, 64) for p in range(programs)]
     assert [s for begin, end in shares for s in range(begin, end)] == list(range(tiles * steps))
     for tile in range(tiles):
         own = [p for p, (begin, end) in enumerate(shares) if begin < (tile + 1) * steps and end > tile * steps]
-        assert device.owners.fn(tile, programs, m, rows, steps, 0, 128, 64) == (own[0], own[-1])
-    split = [device.share.fn(p, tiles * 3, m, rows, steps, 3, 128, 64) for p in range(tiles * 3)]
+        assert device_shares.owners.fn(tile, programs, m, rows, steps, 0, 128, 64) == (own[0], own[-1])
+    split = [device_shares.share.fn(p, tiles * 3, m, rows, steps, 3, 128, 64) for p in range(tiles * 3)]
     assert [s for begin, end in split for s in range(begin, end)] == list(range(tiles * steps))
-    assert device.owners.fn(1, 0, m, rows, steps, 3, 128, 64) == (3, 5)
+    assert device_shares.owners.fn(1, 0, m, rows, steps, 3, 128, 64) == (3, 5)
 
 
 COMPILED = """
@@ -113,6 +113,7 @@ def test_the_compiler_keeps_the_loop_in_registers(tmp_path: Path, h200: Limits) 
     (build,) = tile["builds"]
     assert build["code"]["matrix"] == 16
     assert build["code"]["loops"] == 2
+    assert build["resident_threads"] == 384
     paper = shared_bytes(WgmmaTile(128, 128, 4), Problem("Q4_K", 4096, 14336, 128, "bf16", "bf16"))
     assert paper <= build["shared_bytes"] <= paper + FIXED_BYTES
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warptile import kernels
+from warptile import formats, kernels
 from warptile.contracts import MissingExtra, Problem, Runtime, UnusableInput
 from warptile.contracts.launch import Launch
 from warptile.kernels.triton.program import Program
-from warptile.layouts import pack, upload
+from warptile.layouts import pack, pack_repeated, upload
 from warptile.places import Places
 from warptile.proof.weights import random_blocks
 from warptile.runtimes import open_device
@@ -23,8 +23,6 @@ KERNEL, TILE = kernels.parse_tile("triton.gemm:tile_n=16,tile_m=8,tile_k=128,war
 
 
 def launched(runtime: Runtime) -> tuple[Launch, ...]:
-    from warptile import formats
-
     fmt = formats.by_name(PROBLEM.format)
     blocks = random_blocks(fmt, PROBLEM.n * PROBLEM.k // fmt.block_size, np.random.default_rng(0))
     weights = upload(runtime, pack(fmt, blocks.reshape(-1), PROBLEM.n, PROBLEM.k, arrangement="quads"))
@@ -106,3 +104,19 @@ def test_a_card_is_named_with_its_kernel_modules_version(tmp_path: Path) -> None
     )
     (tmp_path / "version").write_text(text)
     assert _nvidia_driver(tmp_path / "version") == "580.159.04"
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "rows"), [("Q4_K", 70, 70), ("Q6_K", 70, 20), ("PTQ1_0", 33, 7), ("IQ3_S", 20, 20)]
+)
+def test_weights_are_packed_on_the_device_as_on_the_host(interpreter: Runtime, name: str, n: int, rows: int) -> None:
+    """What a race, a session and a model upload on a card: file blocks, repeated along n where fewer are drawn."""
+    found = formats.by_name(name)
+    k = max(256, 2 * found.block_size)
+    blocks = random_blocks(found, rows * k // found.block_size, np.random.default_rng(5)).reshape(rows, -1)
+    packed = interpreter.pack_weights(found, blocks, n, k)  # type: ignore[attr-defined]
+    host = pack_repeated(found, blocks, n, k, None, "quads")
+    assert [(s.row0, s.rows, s.planes) for s in packed.slices] == [(s.row0, s.rows, s.planes) for s in host.slices]
+    for own, other in zip(packed.slices, host.slices, strict=True):
+        got = interpreter.download(own.buffer, np.uint32, other.words.shape)
+        np.testing.assert_array_equal(got, other.words)

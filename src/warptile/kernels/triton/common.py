@@ -15,6 +15,7 @@ PLANE_ARGUMENTS = (*(f"p{i}" for i in range(MOST_PLANES)), "unit")
 SCALARS = 6 + len(PLANE_ARGUMENTS)
 ALIGNED = ("X", "W", "x_stride", "k", *PLANE_ARGUMENTS)
 COPY_BYTES = 16
+DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 
 
 def arranged(problem: Problem) -> Arrangement:

@@ -15,6 +15,7 @@ class Architecture:
 
     least_n: fewest weight rows a matrix instruction of a whole warp group takes. registers: most a thread.
     asynchronous: whether a matrix instruction runs on after it was issued, its operands held until it ends.
+    fragment_copies: how often a wave holds a matrix operand.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Architecture:
     least_n: int = 16
     registers: int = 255
     asynchronous: bool = False
+    fragment_copies: int = 1
 
 
 # Ratios from the vendors' data sheets: dense, fp32 accumulation. GA100 312/19.5, GA102-class 1:2 of GA100's ratio for
@@ -33,7 +35,7 @@ _KNOWN = (
     Architecture("sm_89", 2.0, 8.0),
     Architecture("sm_90", 14.8, 29.5, least_n=64, asynchronous=True),
     Architecture("sm_120", 2.0, 8.0),
-    Architecture("gfx1100", 2.0, 2.0, registers=256),
+    Architecture("gfx1100", 2.0, 2.0, registers=256, fragment_copies=2),
     Architecture("gfx1200", 4.0, 8.0, registers=256),
     Architecture("gfx942", 8.0, 16.0, registers=512),
     Architecture("interpreter", 1.0, 1.0),

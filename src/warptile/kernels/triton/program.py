@@ -35,7 +35,8 @@ class Build:
     their types ("*fp16"); every other argument that is not among the constants is i32. aligned: arguments that are
     multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages. language: "triton", or
     "gluon" for its lower-level language. boxes: arguments that are tensor descriptors. early: the launch may start
-    before the one before it has ended (CUDA's programmatic dependent launch).
+    before the one before it has ended (CUDA's programmatic dependent launch). registers: the most a thread may have, 0
+    for the compiler's choice.
     """
 
     function: str
@@ -47,6 +48,7 @@ class Build:
     language: str = "triton"
     boxes: tuple[Box, ...] = ()
     early: bool = False
+    registers: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Program:
                 b["language"],
                 tuple(Box(x["name"], x["type"], tuple(x["shape"]), x["swizzle"]) for x in b["boxes"]),
                 b["early"],
+                b["registers"],
             )
             for b in data["builds"]
         )

@@ -7,7 +7,6 @@ import hashlib
 import os
 import platform
 import re
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from warptile.contracts import CandidateRejected, DoesNotFit, Identity, Limits, 
 from warptile.kernels.triton.program import Build, Program
 from warptile.runtimes.entry import DeviceEntry
 from warptile.runtimes.keys import binary_id
+from warptile.runtimes.triton.assembler import ptxas_version
 from warptile.runtimes.triton.compiling import (
     Compiled,
     compile_side_by_side,
@@ -28,6 +28,7 @@ from warptile.runtimes.triton.compiling import (
     machine_code,
     program_key,
 )
+from warptile.runtimes.triton.hazards import hazards_of
 from warptile.runtimes.triton.limits import device_limits, interpreter_limits
 from warptile.runtimes.triton.require import require_torch, require_triton
 from warptile.runtimes.triton.running import Launcher
@@ -50,6 +51,7 @@ class Backend(Protocol):
     def build(self, build: Build, key: str, cache: Path | None) -> Launcher: ...
     def ahead(self, programs: Sequence[Program], cache: Path | None) -> None: ...
     def resources(self, launchers: Sequence[Launcher]) -> Resources | None: ...
+    def hazards(self, launchers: Sequence[Launcher]) -> tuple[str, ...]: ...
     def synchronize(self) -> None: ...
     def time(self, works: Sequence[Any]) -> list[float]: ...
 
@@ -168,6 +170,11 @@ class Card:
             subgroup=self._limits.subgroup,
             raw=raw,
         )
+
+    def hazards(self, launchers: Sequence[Launcher]) -> tuple[str, ...]:
+        """See `hazards.hazards_of`."""
+        kernels = [launcher.ready() for launcher in launchers if isinstance(launcher, CardLauncher)]
+        return () if self._hip else hazards_of(kernels, ptxas_version(int(self.target.arch)))
 
     def synchronize(self) -> None:
         """Wait for all work of this device."""
@@ -306,6 +313,10 @@ class Interpreter:
         """None: nothing is compiled."""
         return None
 
+    def hazards(self, launchers: Sequence[Launcher]) -> tuple[str, ...]:
+        """None: nothing is compiled."""
+        return ()
+
     def synchronize(self) -> None:
         """Nothing runs on."""
 
@@ -327,15 +338,3 @@ def _compiler(hip: bool) -> str:
         return text
     version = ptxas_version()
     return f"{text}, ptxas {version}" if version else text
-
-
-@cache
-def ptxas_version() -> str:
-    """Version of the assembler Triton uses for cards before Blackwell; "" where it cannot be asked."""
-    triton = require_triton()
-    try:
-        path = triton.knobs.nvidia.ptxas.path
-        found = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, RuntimeError, subprocess.SubprocessError):
-        return ""
-    return found.stdout.strip().splitlines()[-1].rpartition(" V")[2] or found.stdout.strip().splitlines()[-1]

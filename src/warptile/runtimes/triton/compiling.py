@@ -17,6 +17,7 @@ from typing import Any
 from warptile.contracts import CandidateRejected, CompileFailed, DoesNotFit, UnusableInput
 from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
+from warptile.runtimes.triton.assembler import own_assembler
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
@@ -79,7 +80,11 @@ def _box_type(box: Box) -> str:
 
 def _options(build: Build) -> dict[str, int]:
     options = {"num_warps": build.warps, "num_stages": build.stages}
-    return options | {"launch_pdl": True} if build.early else options
+    if build.early:
+        options["launch_pdl"] = True
+    if build.registers:
+        options["maxnreg"] = build.registers
+    return options
 
 
 def lowered(build: Build, target: Any) -> str:
@@ -102,8 +107,9 @@ def lowered(build: Build, target: Any) -> str:
 
 
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
-    """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, target, the launching function and `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages] for b in builds]
+    """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, registers, target, the launching function and
+    `extra`."""
+    parts = [[lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else [])] for b in builds]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -118,7 +124,7 @@ def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Com
     names = tuple(source.fn.arg_names)
     taken = {name for name, _ in build.constants} | {_ID_CONSTANT}
     positions = tuple(i for i, name in enumerate(names) if name not in taken)
-    with cached_in(cache):
+    with cached_in(cache), own_assembler():
         kernel = _checked(build, lambda: triton.compile(source, target=target, options=_options(build)))
     return Compiled(build, kernel, names, positions)
 
@@ -148,7 +154,7 @@ def compile_side_by_side(builds: Sequence[tuple[Build, str]], target: Any, cache
     threads = min(MOST_THREADS, len(builds), os.cpu_count() or 1)
     if threads < 2:
         return
-    with cached_in(cache), ThreadPoolExecutor(threads) as pool:
+    with cached_in(cache), own_assembler(), ThreadPoolExecutor(threads) as pool:
         list(pool.map(one, builds))
 
 

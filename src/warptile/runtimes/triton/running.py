@@ -26,6 +26,7 @@ class Scratch:
         self._counters: dict[tuple[str, int], torch.Tensor] = {}
         self._nothing: dict[str, torch.Tensor] = {}
         self._slabs: dict[str, tuple[torch.Tensor, int]] = {}
+        self._used: list[torch.Tensor] = []
 
     def counters(self, count: int, device: torch.device) -> torch.Tensor:
         """i32[>= count], zero."""
@@ -47,6 +48,9 @@ class Scratch:
         if slab is None or used * 2 > slab.numel():
             fresh = torch.zeros(_SLAB, dtype=torch.int32, device=device)
             torch.cuda.current_stream(device).synchronize()
+            if slab is not None:
+                # Graphs count in it still.
+                self._used.append(slab)
             self._slabs[str(device)] = fresh, 0
 
     def _for_graph(self, count: int, device: torch.device) -> torch.Tensor:

@@ -6,13 +6,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from warptile.contracts import DeviceLost, DoesNotFit, OutOfMemory, UnusableInput
+from warptile.contracts import DeviceLost, DeviceWeights, DoesNotFit, OutOfMemory, UnusableInput, WeightSlice
 from warptile.contracts.launch import Launch, Source
 from warptile.contracts.launch import Scratch as ScratchBuffer
 from warptile.contracts.limits import Limits
@@ -27,6 +27,9 @@ from warptile.runtimes.triton.ceilings import measure
 from warptile.runtimes.triton.compiling import imported
 from warptile.runtimes.triton.memory import TorchBuffer
 from warptile.runtimes.triton.running import Launcher, Run, Scratch
+
+if TYPE_CHECKING:
+    from warptile.formats import Format
 
 _SLOTS = 4096
 _DTYPES = {"*fp16": torch.float16, "*bf16": torch.bfloat16, "*fp32": torch.float32}
@@ -152,6 +155,39 @@ class TritonRuntime:
     def resources(self, binary: Binary) -> Resources | None:
         """Registers, spills and shared bytes; None in the interpreter."""
         return self._backend.resources(_own_binary(binary).launchers)
+
+    def hazards(self, binary: Binary) -> tuple[str, ...]:
+        """What of the compiled code an assembler's fault may make wrong now and then, one line each; see `hazards`."""
+        return self._backend.hazards(_own_binary(binary).launchers)
+
+    def pack_weights(self, format: Format, blocks: NDArray[np.uint8], n: int, k: int) -> DeviceWeights:
+        """w[n, k] on the device, packed there from file blocks u8[rows, row bytes], repeated along n where rows < n.
+
+        Equal to `layouts.pack_repeated`, uploaded. Raises UnusableInput, OutOfMemory.
+        """
+        from warptile.layouts import checked_rows
+        from warptile.layouts.packing import rows_per_slice
+        from warptile.layouts.triton import arrangement
+        from warptile.layouts.triton.repack import repack
+
+        rows_of = checked_rows(format, blocks, len(blocks), k)
+        most = self._limits.max_buffer_bytes
+        step = rows_per_slice(format, n, k, most, "quads")
+        slices = []
+        try:
+            source = memory.to_tensor(rows_of).view(rows_of.shape).to(self._backend.device)
+            for row0 in range(0, n, step):
+                rows = min(step, n - row0)
+                if row0 + rows <= len(rows_of):
+                    part = source[row0 : row0 + rows]
+                else:
+                    part = source[(torch.arange(rows, device=source.device) + row0) % len(rows_of)]
+                words = repack(format, part.reshape(-1), rows, k).view(torch.uint8)
+                buffer = TorchBuffer(words, 0, words.numel())
+                slices.append(WeightSlice(buffer, row0, rows, arrangement(format.layout, k).offsets(rows)[0]))
+        except torch.OutOfMemoryError as error:
+            raise OutOfMemory(f"{format.name} [{n}, {k}]: {str(error).splitlines()[0]}") from None
+        return DeviceWeights(format.name, format.layout.name, n, k, tuple(slices))
 
     def execute(self, launches: Sequence[Launch]) -> None:
         """Run the launches in order on the current stream, and wait. Raises DeviceLost, OutOfMemory."""

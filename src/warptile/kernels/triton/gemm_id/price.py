@@ -13,6 +13,14 @@ from warptile.kernels.triton.gemm_id.tile import GemmIdTile
 from warptile.kernels.triton.matrix import architecture
 from warptile.workloads.experts import expected_tiles
 
+# Of one H200, from its measured tiles: what a load from memory takes, a program's way to its first load, and a step's
+# barriers.
+MEMORY_SECONDS = 0.8e-6
+FIND_SECONDS = 1.2e-6
+STEP_SECONDS = 0.1e-6
+# Registers beside sums and weights where rows are gathered and scattered by pointers, as Triton 3.6 compiles for sm_90.
+SORTED_OVERHEAD = 110
+
 
 def price(tile: GemmIdTile, problem: Problem, limits: Limits) -> Price:
     """Roofline over the row tiles that the routing's groups make in the mean (`expected_tiles`): weights of the experts
@@ -21,7 +29,8 @@ def price(tile: GemmIdTile, problem: Problem, limits: Limits) -> Price:
     together = batch(tile, problem)
     accumulators = together * tile.tile_n * tile.tile_m // threads
     fragments = together * tile.tile_n * tile.tile_k // threads // (2 if tile.operand in ("fp16", "bf16") else 1)
-    held = registers(limits, accumulators, fragments, OVERHEAD)
+    overhead = SORTED_OVERHEAD if tile.order == "sorted" else OVERHEAD
+    held = registers(limits, accumulators, fragments, overhead)
     shared = shared_bytes_of(tile, problem, limits)
     resident = residency(limits, threads, shared, held.count)
     area, touched = expected_tiles(problem, tile.tile_m, tile.tail)
@@ -52,8 +61,9 @@ def price(tile: GemmIdTile, problem: Problem, limits: Limits) -> Price:
     decode = rows_n * problem.k * tiles * DECODE_SLOTS[tile.decode] / (vector / 2)
     bandwidth = limits.read_gb_per_s * 1e9 or 1e11
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
-    compute = max(matrix, decode) if resident.workgroups > 1 else matrix + decode
-    seconds = max(memory, compute / max(busy, 1e-3)) + LAUNCH_SECONDS * launches
+    compute = max(matrix, decode)
+    seconds = max(memory, compute / max(busy, 1e-3), _serial(tile, problem, limits, resident.workgroups, programs))
+    seconds += LAUNCH_SECONDS * launches
     return Price(
         accumulators=accumulators,
         registers=held.count,
@@ -71,3 +81,17 @@ def price(tile: GemmIdTile, problem: Problem, limits: Limits) -> Price:
             f"experts, {tiles:.1f} row tiles in the mean",
         ),
     )
+
+
+def _serial(tile: GemmIdTile, problem: Problem, limits: Limits, resident: int, programs: int) -> float:
+    """Seconds of the programs one after another on a unit that holds `resident` of them: each finds its rows, then at
+    every step waits for memory, less where more stages are on their way, or for the unit that it shares."""
+    units, held = limits.units or 1, max(1, resident)
+    vector = limits.fp32_tflops * 1e12 or 1e12
+    ratio = architecture(limits).matrix if tile.operand in ("fp16", "bf16") else 1.0
+    weights = batch(tile, problem) * tile.tile_n * tile.tile_k
+    work = 2.0 * weights * tile.tile_m / (vector * ratio) + weights * DECODE_SLOTS[tile.decode] / (vector / 2)
+    waiting = MEMORY_SECONDS / (tile.stages - 1) if tile.stages > 2 else 2 * MEMORY_SECONDS
+    step = max(waiting, work * units * held) + STEP_SECONDS
+    steps = ceil_div(problem.k // tile.tile_k, tile.steps)
+    return ceil_div(programs, units * held) * (FIND_SECONDS + tile.span * steps * step)

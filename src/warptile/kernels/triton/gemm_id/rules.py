@@ -12,7 +12,7 @@ ORDERS = ("sorted", "slots")
 MOST_EXPERTS = 510
 MOST_SLOTS = 1 << 24
 # Of a step: more are spilled.
-MOST_WEIGHTS = 256
+MOST_WEIGHTS = 128
 MOST_STRIDE = (1 << 31) - 1
 
 

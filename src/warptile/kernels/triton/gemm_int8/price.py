@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warptile import formats
 from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave, registers, residency
+from warptile.kernels.triton import waves
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_int8.blocks import blocks_of
 from warptile.kernels.triton.gemm_int8.rules import DTYPE_BYTES, shared_bytes
@@ -16,6 +19,10 @@ DECODE_SLOTS = 5.0
 SUM_SLOTS = 3.0
 OVERHEAD = 112
 LAUNCH_SECONDS = 2e-6
+# As in `triton.gemm`.
+SPILLED = 8.0
+# Measured on an H200: what a block costs where its products are asynchronous and waited for at once.
+DRAIN_SECONDS = 1.2e-6
 
 
 def price(tile: GemmInt8Tile, problem: Problem, limits: Limits) -> Price:
@@ -27,13 +34,18 @@ def price(tile: GemmInt8Tile, problem: Problem, limits: Limits) -> Price:
     # A block's whole-number sums, their scaled values, and the weights' codes on their way.
     operands = 2 * accumulators + tile.tile_n * blocks.size // threads
     held = registers(limits, accumulators, operands, OVERHEAD)
+    if waves.is_amd(limits):
+        flying = (tile.stages - 1) * tile.tile_m * tile.tile_k // 4 // threads
+        count = accumulators + operands + OVERHEAD + flying
+        spills = waves.codes_spill(limits, tile.tile_n, tile.tile_k, tile.warps, tile.stages, count)
+        held = replace(held, spills=spills)
     shared = shared_bytes(tile, problem)
     resident = residency(limits, threads, shared, held.count)
     grid_n, grid_m = ceil_div(problem.n, tile.tile_n), ceil_div(problem.m, tile.tile_m)
     programs = grid_n * grid_m
     units = limits.units or 1
-    waves = ceil_div(programs, units * max(1, resident.workgroups))
-    busy = programs / (waves * units * max(1, resident.workgroups))
+    turns = ceil_div(programs, units * max(1, resident.workgroups))
+    busy = programs / (turns * units * max(1, resident.workgroups))
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     code_bytes = problem.m * problem.k * (1 + 8 / blocks.size)
@@ -45,7 +57,9 @@ def price(tile: GemmInt8Tile, problem: Problem, limits: Limits) -> Price:
     bandwidth = limits.read_gb_per_s * 1e9 or 1e11
     memory = (weight_bytes + code_bytes + y_bytes) / bandwidth
     compute = max(matrix, slots / (vector / 2)) if resident.workgroups > 1 else matrix + slots / (vector / 2)
-    seconds = max(memory, compute / max(busy, 1e-3)) * (2.0 if held.spills else 1.0)
+    seconds = max(memory, compute / max(busy, 1e-3)) * (SPILLED if held.spills else 1.0)
+    if architecture(limits).asynchronous:
+        seconds = max(seconds, DRAIN_SECONDS * problem.k / blocks.size * ceil_div(programs, units))
     return Price(
         accumulators=accumulators,
         registers=held.count,

@@ -8,6 +8,7 @@ from itertools import product
 from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import arranged
+from warptile.kernels.triton.gemm_int8.price import price
 from warptile.kernels.triton.gemm_int8.rules import broken_rules
 from warptile.kernels.triton.gemm_int8.tile import GemmInt8Tile
 
@@ -35,7 +36,8 @@ def space(problem: Problem, limits: Limits) -> Iterator[GemmInt8Tile]:
 
 
 def stock(problem: Problem, limits: Limits) -> GemmInt8Tile | None:
-    """The first column tile, ascending, with the fewest column tiles that fits shared memory; None where none is valid.
+    """The first column tile, ascending, with the fewest column tiles that fits shared memory and, on paper, the
+    registers; None where none is valid.
 
     That is the rule llama.cpp's CUDA back end picks its mul_mat_q tile by; rows a tile and stages are fixed.
     """
@@ -43,13 +45,12 @@ def stock(problem: Problem, limits: Limits) -> GemmInt8Tile | None:
         step = arranged(problem).step
     except UnusableInput:
         return None
-    best: tuple[int, GemmInt8Tile] | None = None
-    for tile_m in COLUMN_TILES:
-        for stages in STOCK_STAGES:
-            tile = GemmInt8Tile(STOCK_ROWS, tile_m, step, 8, STOCK_WARPS, stages)
-            if not broken_rules(tile, problem, limits):
-                count = ceil_div(problem.m, tile_m)
-                if best is None or count < best[0]:
-                    best = (count, tile)
-                break
-    return None if best is None else best[1]
+    best: tuple[bool, int, GemmInt8Tile] | None = None
+    for tile_m, stages in product(COLUMN_TILES, STOCK_STAGES):
+        tile = GemmInt8Tile(STOCK_ROWS, tile_m, step, 8, STOCK_WARPS, stages)
+        if broken_rules(tile, problem, limits):
+            continue
+        found = (price(tile, problem, limits).spills, ceil_div(problem.m, tile_m), tile)
+        if best is None or found[:2] < best[:2]:
+            best = found
+    return None if best is None else best[2]

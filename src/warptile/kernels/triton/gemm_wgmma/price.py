@@ -19,7 +19,6 @@ SCHEDULERS = 4
 CACHE_BANDWIDTH = 1.6
 """Bytes a second that the level 2 cache gives, over those of memory."""
 LAUNCH_SECONDS = 2.0e-6
-EARLY_SECONDS = 1.0e-6
 FETCH_SECONDS = 1.2e-6
 """From asking for a stage to having it, under load; as many as there are stages but one are asked for ahead."""
 REDUCE_SECONDS = 3.0e-6
@@ -64,7 +63,6 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
-    launch = LAUNCH_SECONDS - (EARLY_SECONDS if tile.early else 0.0)
     shares = tile.split_k != 1
     # Programs that share evenly leave up to two tiles each to be added up.
     left = (2.0 if tile.split_k == 0 else 1.0) if shares else 0.0
@@ -74,7 +72,7 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     if tile.split_k == 0:
         one *= SPREAD
     one = max(one, FETCH_SECONDS / max(1, tile.stages - 1))
-    seconds = max(rounds * (most * one + ends), memory) + launch + reduce
+    seconds = max(rounds * (most * one + ends), memory) + LAUNCH_SECONDS + reduce
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART
     return Price(

@@ -28,7 +28,7 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
     for tile_m in fitting:
         for consumers, rows in SHAPES:
             for stages in STAGES:
-                for early, lean in ((1, 0), (0, 0), (1, 1)):
+                for early, lean in ((0, 0), (1, 0), (1, 1)):
                     fields = {"consumers": consumers, "rows": rows, "early": early, "pairs": pairs, "lean": lean}
                     base = WgmmaTile(tile_m, step, stages, **fields)
                     if not broken_rules(base, problem, limits):

@@ -13,8 +13,9 @@ TILE_N = (16, 32, 64, 128, 256)
 TILE_M = (8, 16, 32, 64, 128)
 BLOCKS = (16, 32, 64, 128, 256, 512)
 WARPS = (8, 16, 32, 64)
-ACCUMULATORS = {"gpu": (4, 128), "software": (32, 128)}
-"""Sums a thread. On software devices fewer than 32 were two to six times slower than the stock tuples (lavapipe)."""
+ACCUMULATORS = {"gpu": (4, 128), "software": (32, 64)}
+"""Sums a thread. On lavapipe fewer than 32 were two to six times slower than the stock tuples, and 128 took twice as
+long to compile as 64 for times that were hardly shorter; tuples next to a stock one of 128 are tried all the same."""
 
 THREAD_SHAPES = {
     "mul_mm": ((2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 2), (8, 4)),

@@ -57,7 +57,7 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     steps = ceil_div(tile.part_k(problem.k), tile.k_chunk)
     threads = tile.workgroup
     shared_bytes = shared.shared_bytes(tile, groups)
-    held = registers(_for_workgroup(limits, threads), tile.accumulators, _operands(tile))
+    held = registers(for_workgroup(limits, threads), tile.accumulators, _operands(tile))
     resident = residency(limits, threads, shared_bytes, held.count)
     in_registers = tile.weights == "registers"
     copies = 1 if tile.weights == "block" else tile.warps_m
@@ -110,11 +110,11 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
         fill=fill_of_last_wave(limits, workgroups, resident.workgroups),
         seconds=seconds,
         spills=held.spills,
-        notes=_notes(tile, problem, limits, workgroups),
+        notes=notes_of(tile, problem, limits, workgroups),
     )
 
 
-def _for_workgroup(limits: Limits, threads: int) -> Limits:
+def for_workgroup(limits: Limits, threads: int) -> Limits:
     """The limits with the most registers a thread at which a workgroup of `threads` still fits on a unit."""
     fitting = limits.registers_per_unit // threads // 8 * 8
     most = limits.max_registers_per_thread
@@ -143,7 +143,8 @@ def _operands(tile: MulMmCoopTile) -> int:
     return matrices + (ahead if tile.prefetch else ahead // 2)
 
 
-def _notes(tile: MulMmCoopTile, problem: Problem, limits: Limits, workgroups: int) -> tuple[str, ...]:
+def notes_of(tile: MulMmCoopTile, problem: Problem, limits: Limits, workgroups: int) -> tuple[str, ...]:
+    """Units left idle, and tile area outside y, in words."""
     notes: list[str] = []
     if limits.units and workgroups < limits.units:
         notes.append(f"{workgroups} workgroups leave {limits.units - workgroups} of {limits.units} units idle")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from warptile import formats
 from warptile.contracts import Limits, Problem
 from warptile.kernels.vulkan.mul_mm_coop.int8 import space as int8_tiles
-from warptile.kernels.vulkan.mul_mm_coop.source import decodes_nibbles
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
 
 BLOCKS = ((1, 1), (2, 1), (4, 1), (8, 1), (2, 2), (4, 2), (4, 4), (8, 2))
@@ -18,7 +16,7 @@ SPLITS = (1, 2, 4, 8)
 # (where weights are decoded, how, prefetch)
 DECODED = (
     ("block", "fp16", 1),
-    *(("registers", how, prefetch) for how in ("fp16", "subnormal") for prefetch in (1, 2, 4)),
+    *(("registers", "fp16", prefetch) for prefetch in (1, 2, 4)),
 )
 
 
@@ -33,12 +31,9 @@ def space(problem: Problem, limits: Limits) -> Iterator[MulMmCoopTile]:
     No fp16 tile on a device without fp16 matrices of fp32 sums; no weights in registers where their order is not known.
     """
     found = matrices(limits, "fp16", "fp32")
-    nibbles = decodes_nibbles(formats.by_name(problem.format).layout)
     fields = itertools.product(found, BLOCKS, WARP_TILES, K_CHUNKS, DECODED, (1, 2), SPLITS)
     for matrix, (warps_n, warps_m), (along_n, along_m), k_chunk, (weights, decode, prefetch), buffers, split in fields:
         if weights == "registers" and (not limits.matrix_order or k_chunk // CHUNK % prefetch):
-            continue
-        if decode == "subnormal" and not nibbles:
             continue
         tile = MulMmCoopTile(
             "fp16",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ READ = Build(
     (("TILE", 4096),),
     ("W", "words"),
     warps=8,
+)
+READ_DEPENDENT = dataclasses.replace(
+    READ, function="warptile.runtimes.triton.ceilings.device:read_dependent", early=True
 )
 EMPTY = Build("warptile.runtimes.triton.ceilings.device:empty", (("Out", "*i32"),), ())
 READ_BYTES = 512 << 20
@@ -48,4 +52,4 @@ def measure(backend: Backend) -> Ceilings:
     return Ceilings(nbytes / reading, 2 * side**3 / multiplying, nothing)
 
 
-__all__ = ["EMPTY", "READ", "measure"]
+__all__ = ["EMPTY", "READ", "READ_DEPENDENT", "measure"]

@@ -1,14 +1,23 @@
 """What a tile of int8 operands costs on paper.
 
-Constants are issue slots of one fp32 multiply-add. MATRIX_SPEEDUP: an H200's matrix units ran 1286 TOP/s of int8 from
-registers, its vector units are rated 67 TFLOP/s; a software device has none. FOLD_SLOTS: a whole-number sum
+Constants of rate are issue slots of one fp32 multiply-add. MATRIX_SPEEDUP: an H200's matrix units ran 1286 TOP/s of
+int8 from registers, its vector units are rated 67 TFLOP/s; a software device has none. FOLD_SLOTS: a whole-number sum
 becomes fp32 and is scaled, a sum and group: two operations of full rate; through shared memory a store, a load, a
 conversion and up to three operations. MATRIX_WORD_SLOTS and SUM_SLOTS as for fp16 (`mul_mm_coop.price`).
+
+`Latencies` are fitted for NVIDIA, with ISSUED (issue slots taken for one counted), to the least mean of
+|log(price / time)| on 278 tiles at m = 128 on one H200 (Q4_K, Q6_K; three shapes; `benchmarks/coop_int8.py`): 0.18,
+Spearman 0.87 to 0.98 over all tiles of a shape and 0.70 to 0.76 over those drawn. Elsewhere they are nominal, two trips
+to shared memory a sum for raw scales; AMD's compiler issues a step's loads together, so a warp that reads its own
+activations does not wait for each sum's. With these the arms that the source of `rdna4-bigtile` measured on RDNA4 come
+in its order.
+QUANTIZE_SECONDS: the pre-pass beside its roofline.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from warptile import formats
 from warptile.contracts import Limits, Price, Problem
@@ -38,14 +47,32 @@ CODEBOOK_SLOTS = 4.0
 SCALE_SLOTS = 16.0
 FOLD_SLOTS = {"lanes": 2.0, "broadcast": 2.0, "raw": 8.0}
 MEET_BARRIERS = 0.25
+# A warp with raw scales reads its activations' sums and scales from memory too, cell by cell.
+RAW_READS = 4.0
 QUANTIZE_SLOTS = 20.0
-SUM_SECONDS = 65e-9
-RAW_SECONDS = 60e-9
-PRIVATE_SECONDS = {"nvidia": 600e-9}
-LOAD_SECONDS = 700e-9
-AHEAD = 0.35
-BARRIER_SECONDS = 30e-9
-DECODE_SECONDS = 1.5e-9
+ISSUED = 1.9
+QUANTIZE_SECONDS = 5e-6
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Seconds of a warp alone. load: a step's loads; ahead: the share of it where they are issued a step before.
+
+    total: a whole-number sum, its operands and its scaling; raw: more where it goes through shared memory; private:
+    more where its activations come from memory. barrier; decode: a weight of a thread.
+    """
+
+    load: float
+    ahead: float
+    total: float
+    raw: float
+    private: float
+    barrier: float = 30e-9
+    decode: float = 1.5e-9
+
+
+NVIDIA = Latencies(load=1e-6, ahead=0.47, total=47e-9, raw=240e-9, private=200e-9)
+NOMINAL = Latencies(load=700e-9, ahead=0.35, total=65e-9, raw=60e-9, private=0.0)
 
 
 def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
@@ -62,7 +89,7 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
     steps = ceil_div(launch.part_k(plan, problem.k), tile.k_chunk)
     threads = tile.workgroup
     shared_bytes = plan.shared_bytes()
-    held = registers(common._for_workgroup(limits, threads), 2 * tile.accumulators, _operands(plan))
+    held = registers(common.for_workgroup(limits, threads), 2 * tile.accumulators, _operands(plan))
     resident = residency(limits, threads, shared_bytes, held.count)
     software, raw = limits.kind == "software", tile.scales == "raw"
     speedup = SOFTWARE_SPEEDUP if software else MATRIX_SPEEDUP
@@ -124,7 +151,7 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
             threads,
             workgroups,
             resident,
-            slow * steps * _step_latency(plan, used, limits.vendor),
+            slow * steps * _step_latency(plan, used, NVIDIA if limits.vendor == "nvidia" else NOMINAL),
         )
     seconds += quantize_seconds(plan, problem, limits)
     if tile.split_k > 1:
@@ -141,21 +168,21 @@ def price(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> Price:
         fill=fill_of_last_wave(limits, workgroups, resident.workgroups),
         seconds=seconds,
         spills=held.spills,
-        notes=common._notes(tile, problem, limits, workgroups),
+        notes=common.notes_of(tile, problem, limits, workgroups),
     )
 
 
-def _step_latency(plan: Plan, used: float, vendor: str) -> float:
+def _step_latency(plan: Plan, used: float, wait: Latencies) -> float:
     """Seconds of a step of one warp alone: its loads, barriers, decoding, then every whole-number sum, each in turn."""
     tile = plan.tile
     sums = tile.matrices_n * (1.0 + (tile.matrices_m - 1.0) * used) * plan.folds
-    each = SUM_SECONDS + (RAW_SECONDS if tile.scales == "raw" else 0.0)
-    loads = LOAD_SECONDS * (AHEAD if tile.prefetch else 1.0)
+    each = wait.total + (wait.raw if tile.scales == "raw" else 0.0)
+    loads = wait.load * (wait.ahead if tile.prefetch else 1.0)
     if tile.activations == "private":
-        each += PRIVATE_SECONDS.get(vendor, 0.0)
+        each += wait.private * (RAW_READS if tile.scales == "raw" else 1.0)
     decoded = plan.weight_rows * tile.k_chunk / (tile.workgroup if tile.weights == "block" else tile.subgroup)
-    meets = 2 * BARRIER_SECONDS if tile.activations == "shared" or tile.weights == "block" else 0.0
-    return loads + meets + decoded * DECODE_SECONDS + sums * each
+    meets = 2 * wait.barrier if tile.activations == "shared" or tile.weights == "block" else 0.0
+    return loads + meets + decoded * wait.decode + sums * each
 
 
 def _waves(
@@ -175,7 +202,7 @@ def _waves(
     units = limits.units or 1
     rate = (limits.fp32_tflops * 1e12 or NOMINAL_GPU_FLOPS) / 2 / units
     slots = work.fma + work.alu + work.shared_words * SHARED_WORD_SLOTS + work.global_words * GLOBAL_WORD_SLOTS
-    issue = slots * threads / rate
+    issue = ISSUED * slots * threads / rate
     held = max(1, resident.workgroups)
     full, left = divmod(workgroups, units * held)
     seconds = full * max(alone, held * issue)
@@ -193,7 +220,7 @@ def quantize_seconds(plan: Plan, problem: Problem, limits: Limits) -> float:
     nbytes = 5.0 * rows * k
     own = residency(limits, 64, 512, 32)
     seconds = launch_seconds(limits, work, Traffic(nbytes, nbytes), 64, ceil_div(threads, 64), own)
-    return seconds + (0.0 if limits.kind == "software" else common.LAUNCH_SECONDS)
+    return seconds + (0.0 if limits.kind == "software" else QUANTIZE_SECONDS)
 
 
 def _barriers(plan: Plan) -> int:

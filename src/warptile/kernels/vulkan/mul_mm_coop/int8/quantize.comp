@@ -5,7 +5,9 @@
 layout(local_size_x = THREADS) in;
 
 const uint BLOCK_LANES = X_BLOCK / 4u;         // threads a block
+const uint FEW = min(8u, BLOCK_LANES);   // threads that find their largest together, before a block does
 shared uint top[THREADS];                // magnitudes as bits: NaN is above infinity, infinity above all numbers
+shared uint few_top[THREADS / FEW];
 shared int part[THREADS];
 
 vec4 read_x(uint row, uint k) {
@@ -28,9 +30,14 @@ void main() {
     uvec4 size = floatBitsToUint(x) & 0x7fffffffu;
     top[tid] = max(max(size.x, size.y), max(size.z, size.w));
     barrier();
-    const uint first = tid / BLOCK_LANES * BLOCK_LANES;
     uint largest = 0u;
-    for (uint i = 0u; i < BLOCK_LANES; ++i) largest = max(largest, top[first + (tid + i) % BLOCK_LANES]);
+    [[unroll]] for (uint i = 0u; i < FEW; ++i) largest = max(largest, top[tid / FEW * FEW + (tid + i) % FEW]);
+    const uint first = tid / BLOCK_LANES * BLOCK_LANES;
+    if (BLOCK_LANES > FEW) {
+        if (tid % FEW == 0u) few_top[tid / FEW] = largest;
+        barrier();
+        [[unroll]] for (uint i = 0u; i < BLOCK_LANES / FEW; ++i) largest = max(largest, few_top[first / FEW + i]);
+    }
     // A product is rounded correctly where a quotient need not be: a block whose largest value is 127 has scale 1.
     const float scale = uintBitsToFloat(largest) * (1.0 / 127.0);
     // Below the smallest normal number its inverse may be infinite: such a block counts as zero.

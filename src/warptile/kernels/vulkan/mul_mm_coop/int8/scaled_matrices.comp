@@ -188,7 +188,7 @@ void main() {
         const uint y_at = gl_WorkGroupID.z * P.part_y + first_m * P.y_stride + P.row0 + first_n;
         EACH_SUM(LEAVE_WHOLE)
     } else {
-        SYNC;
+        barrier();                       // the room is that of other warps' weights too
         const uint mine = warp * (MATRIX_M * MATRIX_N * 4u / UNIT_BYTES);
         EACH_SUM(LEAVE_PART)
     }

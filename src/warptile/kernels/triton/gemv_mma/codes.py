@@ -1,0 +1,328 @@
+"""Codes of a stretch as fp16 pairs, for `triton.gemv_mma`: one routine for each way that layouts hold codes."""
+
+from __future__ import annotations
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+from warptile.kernels.triton.gemv_mma.layouts import pair_layout, word_layout
+from warptile.layouts.triton.pointwise import signed_levels, typed
+
+EVICT = gl.constexpr("evict_first")
+
+
+@gluon.jit
+def along(layout: gl.constexpr, dim: gl.constexpr):
+    """0, 1, .. along one dimension of a layout, size 1 along all others."""
+    RANK: gl.constexpr = len(layout.shape)
+    found = gl.arange(0, layout.shape[dim], layout=kept(layout, dim))
+    for d in gl.static_range(RANK):
+        if d != dim:
+            found = gl.expand_dims(found, d)
+    return found
+
+
+@gluon.constexpr_function
+def kept(layout, dim):
+    """The slice of `layout` with only dimension `dim`."""
+    found = layout
+    for d in range(len(layout.shape) - 1, -1, -1):
+        if d != dim:
+            found = gl.SliceLayout(d, found)
+    return found
+
+
+@gluon.jit
+def join4(a, b, c, d):
+    """[..] four times to [.., 2, 2], in order."""
+    return gl.join(gl.join(a, c), gl.join(b, d))
+
+
+@gluon.constexpr_function
+def nibble_text():
+    """PTX: the four pairs of a word of 4-bit codes, times the low half of $5 plus its high half, to $0 .. $3."""
+    return """{
+    .reg .b16 l, h;
+    .reg .b32 f, g, m, a, t;
+    mov.b32 {l, h}, $5;
+    mov.b32 f, {l, l};
+    mov.b32 m, {h, h};
+    mov.b32 a, 0x2C002C00;
+    mul.rn.f16x2 g, f, a;
+    and.b32 t, $4, 0x000F000F;
+    fma.rn.f16x2 $0, t, f, m;
+    and.b32 t, $4, 0x00F000F0;
+    fma.rn.f16x2 $1, t, g, m;
+    shr.u32 a, $4, 8;
+    and.b32 t, a, 0x000F000F;
+    fma.rn.f16x2 $2, t, f, m;
+    and.b32 t, a, 0x00F000F0;
+    fma.rn.f16x2 $3, t, g, m;
+    }"""
+
+
+@gluon.jit
+def nibble_weights(words, factors):
+    """Weights of words of 4-bit codes (i32[W, U, R, 4, 4], a word a group): fp16 pairs, i32[W, U, R, 4, 4, 2, 2].
+
+    A code four bits up counts 16 times, so its factor is a sixteenth.
+    """
+    factors, words = gl.broadcast(factors, words)
+    w0, w1, w2, w3 = gl.inline_asm_elementwise(
+        nibble_text(), "=r,=r,=r,=r,r,r", [words, factors],
+        dtype=(gl.int32, gl.int32, gl.int32, gl.int32), is_pure=True, pack=1,
+    )  # fmt: skip
+    return join4(w0, w1, w2, w3)
+
+
+@gluon.jit
+def fma_halves(pairs, factors):
+    """pairs * (low half of factors) + (high half of factors), in fp16, of two fp16 in each i32."""
+    factors, pairs = gl.broadcast(factors, pairs)
+    return gl.inline_asm_elementwise(
+        """{
+        .reg .b16 l, h;
+        .reg .b32 f, a;
+        mov.b32 {l, h}, $2;
+        mov.b32 f, {l, l};
+        mov.b32 a, {h, h};
+        fma.rn.f16x2 $0, $1, f, a;
+        }""",
+        "=r,r,r", [pairs, factors], dtype=gl.int32, is_pure=True, pack=1,
+    )  # fmt: skip
+
+
+@gluon.jit
+def row_parts(LAY: gl.constexpr, room):
+    """Rows of dimension 2 as a part and a constant, kept within `room`, the rows from the tile's first to the last that
+    planes are laid for."""
+    row = along(LAY, 2)
+    low = row & 7
+    if LAY.shape[2] > 16:
+        low += gl.minimum(row & -16, room - 16)
+    return low, row & 8
+
+
+@gluon.jit
+def plane_words(
+    W, plane, base, rows0, padded, left, BITS: gl.constexpr, WORDS: gl.constexpr, LAY: gl.constexpr, U: gl.constexpr
+):
+    """i32[W, U, R, 4, WORDS]: each lane's words of a code plane, of BITS bits; 0 for the steps from `left` on.
+
+    An address is the sum of what all threads share, of what a lane adds, and of a constant: one instruction a load.
+    """
+    PER: gl.constexpr = 4 * WORDS
+    ahead = along(LAY, 0) * U + along(LAY, 1)
+    mask = None
+    other = None
+    if left is not None:
+        mask = ahead < left
+        other = 0
+    low, high = row_parts(LAY, padded - rows0)
+    P = typed(W, plane, BITS) + (base * padded + rows0) * PER
+    P = P + ((ahead * padded + low) * PER + along(LAY, 3) * WORDS)
+    return gl.load(P + (high * PER + along(LAY, 4)), mask=mask, other=other, eviction_policy=EVICT).to(gl.int32)
+
+
+@gluon.jit
+def tail_words(W, plane, base, rows0, padded, left, LAY: gl.constexpr, U: gl.constexpr):
+    """i32[W, U, R, 4, 1]: the rows' tail words of base-3 codes, the same for each lane of a quad."""
+    ahead = along(LAY, 0) * U + along(LAY, 1)
+    mask = None
+    other = None
+    if left is not None:
+        mask = ahead < left
+        other = 0
+    low, high = row_parts(LAY, padded - rows0)
+    P = W + plane + (base * padded + rows0) + (ahead * padded + low)
+    return gl.load(P + high + along(LAY, 3) * 0, mask=mask, other=other, eviction_policy=EVICT)
+
+
+@gluon.jit
+def load_codes(
+    W,
+    p0,
+    p1,
+    p2,
+    base,
+    rows0,
+    padded,
+    left,
+    L: gl.constexpr,
+    WARPS: gl.constexpr,
+    N: gl.constexpr,
+    U: gl.constexpr,
+    R: gl.constexpr,
+):
+    """Three tensors of code words of a stretch, some of them the same where the layout has fewer."""
+    if L[3] != 0:
+        N0: gl.constexpr = L[3] // 16
+        LAY0: gl.constexpr = word_layout(WARPS, N, U, R, N0)
+        LAY1: gl.constexpr = word_layout(WARPS, N, U, R, 1)
+        first = plane_words(W, p0, base, rows0, padded, left, 32, N0, LAY0, U)
+        second = plane_words(W, p1, base, rows0, padded, left, 32 if L[4] == 16 else 16, 1, LAY1, U)
+        third = tail_words(W, p2, base, rows0, padded, left, LAY1, U)
+    else:
+        B0: gl.constexpr = L[2] * L[0] // 4
+        LAYB: gl.constexpr = word_layout(WARPS, N, U, R, B0)
+        first = plane_words(W, p0, base, rows0, padded, left, 32, B0, LAYB, U)
+        second = first
+        if L[1] != 0:
+            B1: gl.constexpr = L[2] * L[1] // 4
+            LAYC: gl.constexpr = word_layout(WARPS, N, U, R, B1)
+            second = plane_words(W, p1, base, rows0, padded, left, 32, B1, LAYC, U)
+        third = first
+    return first, second, third
+
+
+@gluon.jit
+def plane_pairs(
+    words,
+    B: gl.constexpr,
+    SLOTS_ALL: gl.constexpr,
+    WARPS: gl.constexpr,
+    N: gl.constexpr,
+    U: gl.constexpr,
+    R: gl.constexpr,
+):
+    """i32[W, U, R, 4, SLOTS_ALL]: codes of B bits, e = 0 in the low half and e = 1 in the high half of each."""
+    SLOTS: gl.constexpr = 16 // B
+    LAY: gl.constexpr = pair_layout(WARPS, N, U, R, SLOTS_ALL // SLOTS, SLOTS)
+    words = gl.convert_layout(words, gl.SliceLayout(5, LAY), assert_trivial=True)
+    found = (gl.expand_dims(words, 5) >> (along(LAY, 5) * B)) & (((1 << B) - 1) * 0x00010001)
+    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, 1, SLOTS_ALL)
+    found = gl.reshape(found, [WARPS, U, R, 4, 1, SLOTS_ALL])
+    return gl.convert_layout(found, OUT, assert_trivial=True)
+
+
+@gluon.constexpr_function
+def trit_text(count0, count1):
+    """PTX: all digits of a lane's bytes of base-3 codes, 256 times each, in order of slots.
+
+    Digit n of byte b is (((b * 3^n) mod 256) * 3) >> 8: with t = 3 x, the digit stands in bits 8 and 9 of t, and what
+    the next one is made of in its low byte; two bytes at a time. Outputs, then the words of the first stage, that of
+    the second, and the tail's pairs (one a slot that it fills), already multiplied by their digit's power of three.
+    """
+    slots = (count0 + count1) * 5 // 8
+    tails = 1 if count0 == 16 else 2
+    outputs = slots + tails
+    lines = ["{", ".reg .b32 x, t;"]
+
+    def stage(source, first, pairs):
+        lines.extend([f"and.b32 x, {source}, 0x00FF00FF;"])
+        for n in range(5):
+            lines.append("mul.lo.u32 t, x, 3;")
+            lines.append(f"and.b32 ${first + pairs * n}, t, 0x03000300;")
+            if n < 4:
+                lines.append("and.b32 x, t, 0x00FF00FF;")
+
+    words = count0 // 16
+    for word in range(words):
+        stage(f"${outputs + word}", 2 * word, 2 * words)
+        lines.append(f"shr.u32 t, ${outputs + word}, 8;")
+        stage("t", 2 * word + 1, 2 * words)
+    begin = count0 * 5 // 8
+    second = f"${outputs + words}"
+    if count1 == 16:
+        stage(second, begin, 2)
+        lines.append(f"shr.u32 t, {second}, 8;")
+        stage("t", begin + 1, 2)
+    else:
+        lines.append(f"prmt.b32 t, {second}, 0, 0x4140;")
+        stage("t", begin, 1)
+    for tail in range(tails):
+        lines.append(f"mul.lo.u32 t, ${outputs + words + 1 + tail}, 3;")
+        lines.append(f"and.b32 ${slots + tail}, t, 0x03000300;")
+    return "\n".join([*lines, "}"])
+
+
+@gluon.jit
+def join8(a, b, c, d, e, f, g, h):
+    """[..] eight times to [.., 2, 2, 2], in order."""
+    return gl.join(join4(a, c, e, g), join4(b, d, f, h))
+
+
+@gluon.jit
+def tail_pair(tail, lane, S: gl.constexpr, COUNT: gl.constexpr):
+    """The two bytes of slot S of a tail of COUNT bytes, times the power of three of their digit, modulo 256."""
+    word = tail >> (8 * ((2 * lane) % COUNT))
+    word = (word & 0xFF) | ((word & 0xFF00) << 8)
+    digit = (8 * S + 2 * lane) // COUNT
+    power = gl.where(digit == 0, 1, gl.where(digit == 1, 3, gl.where(digit == 2, 9, gl.where(digit == 3, 27, 81))))
+    return (word * power) & 0x00FF00FF
+
+
+@gluon.jit
+def trit_pairs(
+    first, second, tail, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+):
+    """256 times the digits 0, 1, 2 of base-3 bytes, two a word: i32[W, U, R, 4, 1, slots]."""
+    LAY: gl.constexpr = word_layout(WARPS, N, U, R, 1)
+    lane = along(LAY, 3)
+    first = gl.convert_layout(first, word_layout(WARPS, N, U, R, L[3] // 16), assert_trivial=True)
+    second = gl.convert_layout(second, LAY, assert_trivial=True)
+    tail = gl.convert_layout(tail, LAY, assert_trivial=True)
+    if L[3] == 16:
+        t0 = tail_pair(tail, lane, 0, L[5])
+        t0 = gl.broadcast(t0, second)[0]
+        a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 = gl.inline_asm_elementwise(
+            trit_text(L[3], L[4]), "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,r,r,r", [first, second, t0],
+            dtype=(gl.int32,) * 16, is_pure=True, pack=1,
+        )  # fmt: skip
+        found = gl.join(join8(a0, a2, a4, a6, a8, a10, a12, a14), join8(a1, a3, a5, a7, a9, a11, a13, a15))
+        SLOTS: gl.constexpr = 16
+    else:
+        t0 = gl.broadcast(tail_pair(tail, lane, 0, L[5]), second)[0]
+        t1 = gl.broadcast(tail_pair(tail, lane, 1, L[5]), second)[0]
+        low, high = gl.split(first)
+        low = gl.convert_layout(gl.expand_dims(low, 4), LAY, assert_trivial=True)
+        high = gl.convert_layout(gl.expand_dims(high, 4), LAY, assert_trivial=True)
+        (
+            a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15,
+            b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15,
+        ) = gl.inline_asm_elementwise(
+            trit_text(L[3], L[4]),
+            "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,r,r,r,r,r",
+            [low, high, second, t0, t1], dtype=(gl.int32,) * 32, is_pure=True, pack=1,
+        )  # fmt: skip
+        even = gl.join(join8(a0, a4, a8, a12, b0, b4, b8, b12), join8(a2, a6, a10, a14, b2, b6, b10, b14))
+        odd = gl.join(join8(a1, a5, a9, a13, b1, b5, b9, b13), join8(a3, a7, a11, a15, b3, b7, b11, b15))
+        found = gl.join(even, odd)
+        SLOTS: gl.constexpr = 32
+    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, 1, SLOTS)
+    return gl.convert_layout(gl.reshape(found, [WARPS, U, R, 4, 1, SLOTS]), OUT, assert_trivial=True)
+
+
+@gluon.jit
+def weights_of(
+    first,
+    second,
+    third,
+    factors,
+    L: gl.constexpr,
+    WARPS: gl.constexpr,
+    N: gl.constexpr,
+    U: gl.constexpr,
+    R: gl.constexpr,
+):
+    """fp16 pairs of a stretch's weights over the rows' units, i32[W, U, R, 4, groups, slots a group]."""
+    GROUPS: gl.constexpr = L[7]
+    SLOTS: gl.constexpr = 4 * L[2]
+    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, GROUPS, SLOTS // GROUPS)
+    if L[0] == 4 and L[1] == 0 and L[10] != 0 and GROUPS == L[2]:
+        LAY: gl.constexpr = word_layout(WARPS, N, U, R, GROUPS)
+        own = gl.convert_layout(factors, LAY, assert_trivial=True)
+        words = gl.convert_layout(first, LAY, assert_trivial=True)
+        found = gl.reshape(nibble_weights(words, own), [WARPS, U, R, 4, GROUPS, 4])
+        return gl.convert_layout(found, OUT, assert_trivial=True)
+    if L[3] != 0:
+        pairs = trit_pairs(first, second, third, L, WARPS, N, U, R)
+    else:
+        pairs = plane_pairs(first, L[0], SLOTS, WARPS, N, U, R)
+        if L[1] != 0:
+            pairs = pairs | (plane_pairs(second, L[1], SLOTS, WARPS, N, U, R) << L[0])
+    pairs = gl.convert_layout(gl.reshape(pairs, [WARPS, U, R, 4, GROUPS, SLOTS // GROUPS]), OUT, assert_trivial=True)
+    factors = gl.expand_dims(gl.convert_layout(factors, gl.SliceLayout(5, OUT), assert_trivial=True), 5)
+    if L[10] == 0:
+        pairs = signed_levels(pairs, L)
+    return fma_halves(pairs, factors)

@@ -1,0 +1,87 @@
+"""What a tile of `triton.gemv_mma` costs on paper."""
+
+from __future__ import annotations
+
+from warptile import formats
+from warptile.contracts import Limits, Price, Problem
+from warptile.kernels.price_model import Registers, ceil_div, fill_of_last_wave, residency
+from warptile.kernels.triton import common
+from warptile.kernels.triton.gemv_mma import rules
+from warptile.kernels.triton.gemv_mma.tile import GemvMmaTile
+
+# Instructions a weight in the loop, counted in what Triton 3.6 compiles for sm_90 (`benchmarks/instructions.py`).
+BIT_PLANE_SLOTS = 2.3
+TWO_PLANE_SLOTS = 4.1
+TRIT_SLOTS = 3.1
+CODEBOOK_SLOTS = 12.0
+# Instructions a warp outside the loop, and a staged word of x.
+OUTSIDE_SLOTS = 450
+STAGED_SLOTS = 6
+# Share of issue slots used with this many warps a scheduler or more, and fewer in proportion to the root.
+ISSUED = 0.6
+WARPS_A_SCHEDULER = 4
+SCHEDULERS = 4
+# Fixed cost of a launch: its start, x on its way, sums over warps.
+LAUNCH_SECONDS = 2.6e-6
+SPLIT_SECONDS = 0.8e-6
+DEPENDENT_SECONDS = 1e-6
+# Staging x of a token beyond the fourth, an element of k: it ends before the first weight is used.
+STAGED_SECONDS = 6.6e-11
+
+
+def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
+    """Memory m and instructions c hide each other in part: (m^3 + c^3)^(1/3), plus what a launch costs in itself.
+
+    The constants were fitted on one H200.
+    """
+    threads = tile.warps * limits.subgroup
+    needed = rules.registers_of(tile, problem)
+    most = min(tile.registers or 255, limits.max_registers_per_thread or 255)
+    held = Registers(min(needed, most), needed > most + most // 8, most)
+    shared = rules.shared_bytes(tile, problem)
+    # The compiler takes what it may where nothing says how many registers are enough.
+    taken = tile.registers or max(held.count, 128)
+    resident = residency(limits, threads, shared, taken)
+    units = limits.units or 1
+    programs = ceil_div(problem.n, tile.tile_n) * ceil_div(problem.m, tile.tile_m) * tile.split_k
+    together = max(1, min(resident.workgroups, ceil_div(programs, units)))
+    busy = programs / units / ceil_div(programs, units) if programs < 8 * units else 1.0
+    issued = ISSUED * min(1.0, tile.warps * together / SCHEDULERS / WARPS_A_SCHEDULER) ** 0.5
+    passes = ceil_div(problem.m, tile.tile_m)
+    part = rules.stretches(tile, problem) * rules.stretch(tile) * common.arranged(problem).step
+    slots = _slots(problem) + rules.columns(tile) / 64
+    staged = STAGED_SLOTS * tile.tile_m * part / 2 / threads
+    loop = slots * tile.tile_n * part / threads
+    clock = limits.fp32_tflops * 1e12 / 2 / (units * SCHEDULERS * limits.subgroup) if limits.fp32_tflops else 1e9
+    compute = programs * tile.warps * (loop + staged + OUTSIDE_SLOTS) / (units * SCHEDULERS * issued * clock) / busy
+    weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
+    x_bytes = problem.m * problem.k * common.DTYPE_BYTES[problem.x_dtype]
+    sums_bytes = 8.0 * programs * tile.tile_n * rules.columns(tile) if tile.split_k > 1 else 0.0
+    from_cache = ceil_div(problem.n, tile.tile_n) * x_bytes / 2
+    memory = (weight_bytes * passes + from_cache + sums_bytes) / (limits.read_gb_per_s * 1e9 or 1e11)
+    fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if tile.split_k > 1 else 0.0) - DEPENDENT_SECONDS * tile.pdl
+    fixed += STAGED_SECONDS * problem.k * max(0, tile.tile_m - 4)
+    if tile.ahead == 1:
+        memory += compute / 4
+    return Price(
+        accumulators=tile.tile_n // tile.row_warps * rules.columns(tile) // limits.subgroup,
+        registers=held.count,
+        shared_bytes=shared,
+        resident_threads=resident.threads,
+        limited_by=resident.limited_by,
+        barriers=0,
+        intensity=problem.flops / (weight_bytes + x_bytes),
+        workgroups=programs,
+        fill=fill_of_last_wave(limits, programs, resident.workgroups),
+        seconds=(memory**3 + compute**3) ** (1 / 3) * (1.5 if held.spills else 1.0) + fixed,
+        spills=held.spills,
+    )
+
+
+def _slots(problem: Problem) -> float:
+    parameters = common.parameters(problem)
+    if parameters[10] == 0:
+        return CODEBOOK_SLOTS
+    if parameters[3]:
+        return TRIT_SLOTS
+    return TWO_PLANE_SLOTS if parameters[1] else BIT_PLANE_SLOTS

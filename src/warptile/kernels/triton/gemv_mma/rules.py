@@ -1,0 +1,118 @@
+"""When a tile of `triton.gemv_mma` is valid, and what it takes."""
+
+from __future__ import annotations
+
+from warptile.contracts import BrokenRule, Limits, Problem
+from warptile.kernels.price_model import ceil_div
+from warptile.kernels.triton.common import DTYPE_BYTES, arranged, device_rules, powers_of_two, shape_rules
+from warptile.kernels.triton.gemv_mma.tile import GemvMmaTile
+from warptile.kernels.triton.matrix import architecture, is_nvidia
+
+MOST_TOKENS = 64
+LEAST_STEP = 128
+ROW_WARPS = (1, 2, 4, 8)
+COLUMNS = 8
+MOST_AHEAD = 3
+MOST_STEPS = 2
+DEPENDENT_LAUNCH = ("sm_90", "sm_120")
+
+
+def columns(tile: GemvMmaTile) -> int:
+    """Columns of the sums: tokens, at least a matrix instruction's."""
+    return max(COLUMNS, tile.tile_m)
+
+
+def stretch(tile: GemvMmaTile) -> int:
+    """Steps that all warps of a program take at once."""
+    return tile.warps // tile.row_warps * tile.steps
+
+
+def stretches(tile: GemvMmaTile, problem: Problem) -> int:
+    """How often each warp of a program takes its steps."""
+    steps = problem.k // arranged(problem).step
+    return ceil_div(ceil_div(steps, tile.split_k), stretch(tile))
+
+
+def full(tile: GemvMmaTile, problem: Problem) -> bool:
+    """Whether every warp has all its steps at any time, so that no load need ask."""
+    steps = problem.k // arranged(problem).step
+    return steps == tile.split_k * stretches(tile, problem) * stretch(tile)
+
+
+def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
+    """Shared bytes of a program: its part of x in fp16, or sums on their way from warp to warp if they are more.
+
+    Warps over rows that share bf16 or fp32 rows of x find their largest together; for that it is the most it can take.
+    """
+    count = stretches(tile, problem)
+    at_once = max(1, min(8 // min(tile.tile_m, 8), 1 << (count - 1).bit_length()))
+    held = ceil_div(count, at_once) * at_once
+    activations = held * stretch(tile) * arranged(problem).step * tile.tile_m * 2
+    if problem.x_dtype != "fp16" and tile.row_warps > 1:
+        activations += 4 * tile.tile_m * tile.warps * tile.steps * at_once
+    return max(activations, tile.warps * tile.tile_n // tile.row_warps * columns(tile) * 4)
+
+
+def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+    """Every rule the tile breaks."""
+    broken = shape_rules(problem) or device_rules(limits)
+    broken += powers_of_two(tile, ("tile_n", "tile_m", "split_k", "warps", "row_warps", "steps"))
+    if not is_nvidia(limits) and limits.kind != "software":
+        broken.append(BrokenRule("the device has NVIDIA's matrix instructions", limits.name, True))
+    if problem.x_dtype not in DTYPE_BYTES or problem.y_dtype not in DTYPE_BYTES:
+        broken.append(BrokenRule("x and y are fp32, fp16 or bf16", f"{problem.x_dtype}, {problem.y_dtype}"))
+    if problem.experts > 1:
+        broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
+    if problem.m > MOST_TOKENS:
+        broken.append(BrokenRule(f"m <= {MOST_TOKENS}", f"m = {problem.m}"))
+    if not broken and (tile.tile_n not in (16 * tile.row_warps, 32 * tile.row_warps) or tile.warps < tile.row_warps):
+        rule = "tile_n is 16 or 32 a row warp, warps at least those"
+        broken.append(BrokenRule(rule, f"{tile.tile_n}, {tile.row_warps} of {tile.warps}"))
+    if tile.steps > MOST_STEPS:
+        broken.append(BrokenRule("steps <= 2", f"{tile.steps}"))
+    if not 1 <= tile.ahead <= MOST_AHEAD:
+        broken.append(BrokenRule("1 <= ahead <= 3", f"{tile.ahead}"))
+    if tile.registers and not 32 <= tile.registers <= (limits.max_registers_per_thread or tile.registers):
+        broken.append(BrokenRule("registers is 0 or 32 to the most a thread has", f"{tile.registers}"))
+    if tile.pdl not in (0, 1):
+        broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
+    elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:
+        broken.append(BrokenRule("the device has programmatic dependent launch", limits.name, True))
+    if broken:
+        return broken
+    whole = arranged(problem)
+    if whole.step < LEAST_STEP:
+        broken.append(BrokenRule("k is a multiple of 128", f"k = {problem.k}"))
+    parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
+    if stretch(tile) % parts:
+        broken.append(BrokenRule("what warps take at once is whole superblocks", f"{stretch(tile)} steps"))
+    if (tile.split_k - 1) * stretches(tile, problem) * stretch(tile) >= problem.k // whole.step:
+        broken.append(BrokenRule("every part of k has a step", f"split_k = {tile.split_k}, k = {problem.k}"))
+    return broken or _fits(tile, problem, limits)
+
+
+def _fits(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+    broken = []
+    needed = shared_bytes(tile, problem)
+    if limits.shared_bytes and needed > limits.shared_bytes:
+        broken.append(BrokenRule("shared bytes fit a program", f"{needed} > {limits.shared_bytes}", True))
+    threads = tile.warps * limits.subgroup
+    if threads > limits.max_workgroup:
+        broken.append(BrokenRule("warps * subgroup <= workgroup limit", f"{threads} > {limits.max_workgroup}", True))
+    held = registers_of(tile, problem)
+    if limits.max_registers_per_thread and held > limits.max_registers_per_thread:
+        rule = "words on their way and sums fit a thread's registers"
+        broken.append(BrokenRule(rule, f"{held} > {limits.max_registers_per_thread}", True))
+    return broken
+
+
+def registers_of(tile: GemvMmaTile, problem: Problem) -> int:
+    """Registers a thread needs for words on their way, sums and one step of weights, on paper."""
+    whole = arranged(problem)
+    bits = sum(p.per * p.bits / p.span for p in whole.code_planes)
+    rows = tile.tile_n // tile.row_warps
+    words = tile.steps * rows * whole.step * bits / 32 / 32
+    scales = tile.steps * rows / 8 * 2
+    sums = rows * columns(tile) / 32
+    decoded = 16 * whole.step / 64
+    return int(tile.ahead * (words + scales) + sums + decoded) + 40
