@@ -9,6 +9,7 @@ import pytest
 
 from warptile.bench.llama_bench import read_llama_bench, run_llama_bench
 from warptile.bench.model import Tests as Cases
+from warptile.bench.model import bench_model
 from warptile.cli import run
 from warptile.contracts import UnusableInput
 from warptile.places import Places
@@ -47,6 +48,15 @@ def test_rows_of_a_model_beside_another_program(
     assert [label for label, _ in found["left_out"]] == ["pp8 @ d512", "tg4 @ d512"]
     assert found["load_seconds"] > 0
     assert found["first_token_seconds"] > 0
+
+
+@pytest.mark.filterwarnings("ignore::warptile.routing.UntunedWarning")
+def test_decoding_alone_is_measured(tmp_path: Path, software_device: str, places: Places) -> None:
+    """As llama-bench's -p 0: the first token then follows a prompt of one."""
+    model = write_tiny(tmp_path / "model.gguf", "llama", layers=1)
+    found = bench_model(model, software_device, Cases((0,), (2,), (0,), 1), places=places)
+    assert [row.label for row in found.rows] == ["tg2"]
+    assert found.prompt == 1
 
 
 def test_another_programs_trouble_is_one_line(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def bench_model(
     model, _ = load(path, where, places=places)
     loaded = time.perf_counter() - start
     runner, cases, left_out = _fitting(model, wanted)
-    prompt = wanted.prompts[0] if wanted.prompts and wanted.prompts[0] <= runner.length else min(1, runner.length)
+    prompt = next((count for count in wanted.prompts if 0 < count <= runner.length), 1)
     first = _first_token(runner, prompt)
     rows = tuple(_measure(runner, case, wanted.repetitions, say) for case in cases)
     reference: tuple[RateRow, ...] = ()
