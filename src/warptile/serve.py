@@ -42,6 +42,9 @@ FIRST_DEVICE = "vulkan:0"
 
 INVARIANT_TOKENS = 64
 
+_Kept = int | tuple[int, int]
+"""What a weight lies on the device under: its id; with the number of experts where those are packed."""
+
 __all__ = ["FIRST_DEVICE", "Placed", "Route", "Session", "UntunedWarning", "default_session", "matmul"]
 
 
@@ -68,10 +71,10 @@ class Session:
         self.tables = tables_of(kept.state, self.runtime.identity())
         self._together = Together(self.runtime)
         self._chosen: dict[tuple[Problem, bool], tuple[Route, Binary]] = {}
-        self._weights: dict[int, DeviceWeights] = {}
+        self._weights: dict[_Kept, DeviceWeights] = {}
         self._routes: dict[Problem, Route] = {}
         self._notices = Notices()
-        self._garbage: deque[int] = deque()
+        self._garbage: deque[_Kept] = deque()
         # Not reentrant: a weight may become garbage inside a matmul, and must not be freed while launches are recorded.
         self._lock = threading.Lock()
         self._closed = False
@@ -148,8 +151,8 @@ class Session:
             chosen = self._forced(call.problem, kernel, tile) if kernel or tile else self._routed(call.problem)
             if not len(call.ids):
                 return np.zeros(call.shape, np.float32)
-            # Packed otherwise than for a dense matmul, so under a key of its own.
-            key = ~id(w)
+            # Packed otherwise than for a dense matmul, and for another number of experts, so under a key of its own.
+            key = (id(w), experts)
             if key not in self._weights:
                 limits = self.runtime.limits()
                 packed = call.packed(w, limits.max_buffer_bytes, limits.arrangement)
@@ -276,7 +279,7 @@ class Session:
             weakref.finalize(w, _forget, weakref.ref(self), id(w))
         return self._weights[id(w)]
 
-    def drop(self, key: int) -> None:
+    def drop(self, key: _Kept) -> None:
         """Free the weight that the session keeps under `key`, where it still does; after the matmul that runs now."""
         self._garbage.append(key)
         if self._lock.acquire(blocking=False):
@@ -308,7 +311,7 @@ class Session:
             self.runtime.free(held)
 
 
-def _forget(session: weakref.ref[Session], key: int) -> None:
+def _forget(session: weakref.ref[Session], key: _Kept) -> None:
     alive = session()
     if alive is not None:
         alive.drop(key)

@@ -147,7 +147,7 @@ def packed_weights(problem: Problem, weights: BenchWeights, limits: Limits, arra
 
 def _copier(runtime: Runtime, problem: Problem, weights: BenchWeights, arrangement: str) -> Callable[[], DeviceWeights]:
     """A function that uploads one more copy of the weights; dense ones are packed on the card where it can."""
-    if problem.experts == 1:
+    if not problem.grouped:
         fmt = formats.by_name(problem.format)
         return packer(runtime, fmt, weight_blocks(problem, weights), problem.n, problem.k, arrangement)
     packed = packed_weights(problem, weights, runtime.limits(), arrangement)

@@ -117,7 +117,7 @@ def broken_rules(
     rule(thread_n % load_n == 0, "thread_n % load_n = 0", f"{thread_n} % {load_n} = {thread_n % load_n}")
     rule(problem.n % load_n == 0, "n % load_n = 0", f"{problem.n} % {load_n} = {problem.n % load_n}")
     rule(problem.k % CHUNK == 0, f"k % {CHUNK} = 0", f"{problem.k} % {CHUNK} = {problem.k % CHUNK}")
-    rule(problem.experts == 1, "experts = 1: one dense matmul", f"experts {problem.experts}")
+    rule(not problem.grouped, "experts = 1: one dense matmul", f"experts {problem.experts}")
     dtypes = f"x {problem.x_dtype}, y {problem.y_dtype}"
     rule(problem.x_dtype == problem.y_dtype == "fp32", "x and y are fp32", dtypes)
     rule(

@@ -167,7 +167,7 @@ def warp_problem_rules(tile: WarpTile, problem: Problem, limits: Limits) -> list
             broken.append(BrokenRule(text, numbers, well_formed))
 
     rule(problem.k % CHUNK == 0, f"k is a multiple of {CHUNK}", f"k {problem.k}")
-    rule(problem.experts == 1, "experts = 1: one dense matmul", f"experts {problem.experts}")
+    rule(not problem.grouped, "experts = 1: one dense matmul", f"experts {problem.experts}")
     dtypes = f"x {problem.x_dtype}, y {problem.y_dtype}"
     rule(problem.x_dtype == problem.y_dtype == "fp32", "x and y are fp32", dtypes)
     grid = (ceil_div(problem.n, tile.tile_n), ceil_div(problem.m, tile.tile_m))

@@ -75,7 +75,7 @@ class Dequantize:
             broken.append(BrokenRule("decode is plain, or half for fp16 and bf16", f"{t.decode}, {problem.x_dtype}"))
         if t.steps < 1 or t.stages < 1:
             broken.append(BrokenRule("steps and stages >= 1", f"{t.steps}, {t.stages}"))
-        if problem.experts > 1:
+        if problem.grouped:
             broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
         if t.warps * limits.subgroup > limits.max_workgroup:
             broken.append(BrokenRule("warps * subgroup <= workgroup limit", f"warps = {t.warps}", True))

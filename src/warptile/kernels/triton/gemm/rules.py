@@ -46,7 +46,7 @@ def broken_rules(tile: GemmTile, problem: Problem, limits: Limits) -> list[Broke
         broken.append(BrokenRule(f"decode is one of {', '.join(DECODES)}", tile.decode))
     if problem.x_dtype not in DTYPE_BYTES or problem.y_dtype not in DTYPE_BYTES:
         broken.append(BrokenRule("x and y are fp32, fp16 or bf16", f"{problem.x_dtype}, {problem.y_dtype}"))
-    if problem.experts > 1:
+    if problem.grouped:
         broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
     if broken:
         return broken

@@ -27,7 +27,7 @@ def broken_rules(tile: GemmInt8Tile, problem: Problem, limits: Limits) -> list[B
     broken += powers_of_two(tile, ("tile_n", "tile_m", "warps"))
     if problem.x_dtype not in DTYPE_BYTES or problem.y_dtype not in DTYPE_BYTES:
         broken.append(BrokenRule("x and y are fp32, fp16 or bf16", f"{problem.x_dtype}, {problem.y_dtype}"))
-    if problem.experts > 1:
+    if problem.grouped:
         broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
     if broken:
         return broken

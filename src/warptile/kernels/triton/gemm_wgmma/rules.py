@@ -49,7 +49,7 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
         broken.append(BrokenRule("the device has sm_90's warp-group matrix instructions", f"it is {found}", True))
     if problem.x_dtype not in OPERANDS or problem.y_dtype not in ("fp32", *OPERANDS):
         broken.append(BrokenRule("x is fp16 or bf16", f"{problem.x_dtype}, {problem.y_dtype}"))
-    if problem.experts > 1:
+    if problem.grouped:
         broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
     if broken:
         return broken

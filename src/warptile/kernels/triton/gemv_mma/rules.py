@@ -61,7 +61,7 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("the device has NVIDIA's matrix instructions", limits.name, True))
     if problem.x_dtype not in DTYPE_BYTES or problem.y_dtype not in DTYPE_BYTES:
         broken.append(BrokenRule("x and y are fp32, fp16 or bf16", f"{problem.x_dtype}, {problem.y_dtype}"))
-    if problem.experts > 1:
+    if problem.grouped:
         broken.append(BrokenRule("experts = 1", f"experts = {problem.experts}"))
     if problem.m > MOST_TOKENS:
         broken.append(BrokenRule(f"m <= {MOST_TOKENS}", f"m = {problem.m}"))

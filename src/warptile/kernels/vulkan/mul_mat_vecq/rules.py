@@ -109,7 +109,7 @@ def problem_rules(tile: MulMatVecqTile, problem: Problem, limits: Limits) -> lis
 
     rule(problem.k % CHUNK == 0, f"k % {CHUNK} = 0", f"k {problem.k}")
     rule(problem.n % tile.load_n == 0, "n % load_n = 0", f"{problem.n} % {tile.load_n}")
-    rule(problem.experts == 1, "experts = 1: one dense matmul", f"experts {problem.experts}")
+    rule(not problem.grouped, "experts = 1: one dense matmul", f"experts {problem.experts}")
     dtypes = f"x {problem.x_dtype}, y {problem.y_dtype}"
     rule(problem.x_dtype == problem.y_dtype == "fp32", "x and y are fp32", dtypes)
     chunks = problem.k // CHUNK

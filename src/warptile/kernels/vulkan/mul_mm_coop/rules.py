@@ -135,7 +135,7 @@ def problem_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list
             broken.append(BrokenRule(text, numbers, well_formed))
 
     rule(problem.k % CHUNK == 0, f"k is a multiple of {CHUNK}", f"k {problem.k}")
-    rule(problem.experts == 1, "experts = 1: one dense matmul", f"experts {problem.experts}")
+    rule(not problem.grouped, "experts = 1: one dense matmul", f"experts {problem.experts}")
     if tile.decode == "subnormal":
         layout = formats.by_name(problem.format).layout
         lies = decodes_nibbles(layout)

@@ -149,7 +149,7 @@ def problem_rules(plan: Plan, problem: Problem, limits: Limits) -> list[BrokenRu
 
     rule(problem.k % CHUNK == 0, f"k is a multiple of {CHUNK}", f"k {problem.k}")
     rule(problem.k % tile.x_block == 0, "x_block divides k", f"{problem.k} % {tile.x_block}")
-    rule(problem.experts == 1, "experts = 1: one dense matmul", f"experts {problem.experts}")
+    rule(not problem.grouped, "experts = 1: one dense matmul", f"experts {problem.experts}")
     steps = -(-problem.k // plan.step)
     taken = -(-steps // -(-steps // tile.split_k))
     rule(taken == tile.split_k, "every part of k has a step", f"{steps} steps in {tile.split_k} parts fill {taken}")
