@@ -62,6 +62,9 @@ def test_decoding_alone_is_measured(tmp_path: Path, software_device: str, places
 def test_another_programs_trouble_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UnusableInput, match="not llama-bench's JSON"):
         read_llama_bench("[{}]", "peer")
+    for rates in ("[]", "[0.0]"):
+        with pytest.raises(UnusableInput, match="not llama-bench's JSON"):
+            read_llama_bench('[{"n_prompt": 0, "n_gen": 2, "samples_ts": ' + rates + "}]", "peer")
     broken = tmp_path / "llama-bench"
     broken.write_text("#!/bin/sh\necho no model >&2\nexit 3\n")
     broken.chmod(0o755)
@@ -72,5 +75,6 @@ def test_another_programs_trouble_is_one_line(tmp_path: Path) -> None:
 def test_what_cannot_be_measured_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "model", str(tmp_path / "m.gguf"), "-p", "0", "-n", "0"]) == 2
     assert run(["bench", "model", str(tmp_path / "m.gguf"), "-d", "x"]) == 2
+    assert run(["trace", str(tmp_path / "m.gguf"), "--phase", "decode"]) == 2
     assert run(["bench", "model", str(tmp_path / "m.gguf"), "--versus", str(tmp_path / "none")]) == 2
     assert "no such file" in capsys.readouterr().err.splitlines()[-1]

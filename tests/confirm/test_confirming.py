@@ -75,6 +75,31 @@ def test_nan_is_a_failed_verdict_that_names_the_first_layer(reference: Any, pack
     assert found.failed == ("the tuned arm's logits are not finite; first in model.layers.1.mlp.up_proj",)
 
 
+def test_nan_of_a_decoded_token_alone_is_a_failed_verdict(reference: Any, packed: Any) -> None:
+    """One token takes other kernels than a window does."""
+    up = packed[0].model.layers[1].mlp.up_proj
+
+    def broken(_module: Any, _inputs: Any, result: Any) -> Any:
+        return result * math.nan if result.shape[-2] == 1 else result
+
+    handle = up.register_forward_hook(broken)
+    try:
+        found = confirmed(reference, packed)
+    finally:
+        handle.remove()
+    assert found.failed == (
+        "greedy token 1: the tuned arm's logits are not finite; first in model.layers.1.mlp.up_proj",
+    )
+
+
+def test_a_model_far_off_has_a_perplexity_still() -> None:
+    """1000 nats a token: beyond what exp can hold."""
+    tuned = torch.tensor([[0.0, 1000.0], [0.0, 1000.0]])
+    found = agreement([compare(-tuned, tuned, torch.tensor([0, 0]))])
+    assert found.perplexity == math.inf
+    assert found.difference == 1000.0
+
+
 def test_a_text_shorter_than_a_window_is_refused(packed: Any, tmp_path: Path) -> None:
     model, tokenizer = packed
     words = tmp_path / "short.txt"

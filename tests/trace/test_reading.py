@@ -81,7 +81,16 @@ def test_every_form_gives_the_same_kernels(tmp_path: Path, text: str, source: st
 
 @pytest.mark.parametrize(
     "text",
-    ["", "no table", '{"a": 1}', '{"traceEvents": []}', "Name,Size\nx,1\n", ROCPROF.replace("6000", "nan"), "[1]"],
+    [
+        "",
+        "no table",
+        '{"a": 1}',
+        '{"traceEvents": []}',
+        "Name,Size\nx,1\n",
+        ROCPROF.replace("6000", "nan"),
+        "[1]",
+        "[" * 200_000,
+    ],
 )
 def test_what_is_no_trace_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.csv"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def read_llama_bench(text: str, where: str) -> tuple[str, tuple[RateRow, ...]]:
         first = found[0]
         device = first.get("gpu_info") or first.get("cpu_info") or "unknown device"
         return f"{first.get('backends', 'llama.cpp')}, {device}", rows
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise UnusableInput(f"{where}: its output is not llama-bench's JSON ({type(error).__name__})") from None
 
 
@@ -53,4 +54,7 @@ def _row(each: dict[str, object]) -> RateRow:
     if not isinstance(samples, list) or (prompt and generated):
         raise ValueError("a row of another kind")
     test = f"pp{prompt}" if prompt else f"tg{generated}"
-    return RateRow(test, int(str(each.get("n_depth", 0))), tuple(float(s) for s in samples))
+    rates = tuple(float(s) for s in samples)
+    if not rates or not all(math.isfinite(rate) and rate > 0 for rate in rates):
+        raise ValueError("a row without rates")
+    return RateRow(test, int(str(each.get("n_depth", 0))), rates)

@@ -43,6 +43,8 @@ def trace(
     """
     if phase not in (None, *_PHASES):
         raise UnusableInput(f"--phase {phase!r} is neither prefill nor decode")
+    if phase is not None and against is None:
+        raise UnusableInput("--phase chooses what is joined with another trace: give --against FILE with it")
     other = None if against is None else read_trace(against)
     try:
         from warptile.model.load import first_device, load

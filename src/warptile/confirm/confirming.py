@@ -152,7 +152,9 @@ def confirm_models(
         room = int(tuned.config.max_position_embeddings) - PROMPT_TOKENS
         count = min(amount.tokens, room)
         say(f"{count} greedy tokens")
-        partings, decode = _greedy(reference, tuned, tokenizer, ids[: min(PROMPT_TOKENS, window)], count)
+        partings, decode, found = _greedy(reference, tuned, tokenizer, ids[: min(PROMPT_TOKENS, window)], count)
+        if found:
+            failed.append(found)
     found_agreement = agreement(compared) if compared and not failed else None
     if found_agreement is not None:
         failed += _reasons(found_agreement, partings)
@@ -232,26 +234,31 @@ def _inner(module: nn.Module) -> Any:
 
 def _greedy(
     reference: Any, tuned: Any, tokenizer: Any, prompt: torch.Tensor, count: int
-) -> tuple[tuple[Parting, ...], list[float]]:
-    """(partings, decode rate of each arm). The tuned arm is fed the reference's tokens, so every position counts."""
+) -> tuple[tuple[Parting, ...], list[float], str]:
+    """(partings, decode rate of each arm, where logits are not finite). The tuned arm is fed the reference's tokens, so
+    every position counts, up to the first whose logits are not finite: other kernels serve one token than a window."""
     length = len(prompt) + count
     plain, own = Runner(reference, length), Runner(tuned, length)
     logits = [plain.prefill(prompt.to(plain.device)), own.prefill(prompt.to(own.device))]
-    spent, partings = [0.0, 0.0], []
+    spent, partings = [0.0, 0.0], list[Parting]()
+    last = prompt
     for position in range(count):
+        if found := _not_finite(reference, tuned, logits, last):
+            return tuple(partings), [0.0, 0.0], f"greedy token {position}: {found}"
         wanted, got = int(logits[0].argmax()), int(logits[1].argmax())
         if wanted != got:
             gap = float(logits[0][wanted] - logits[0][got])
             partings.append(Parting(position, tokenizer.decode([wanted]), tokenizer.decode([got]), gap))
         if position + 1 == count:
             break
+        last = torch.tensor([wanted])
         for arm, runner in enumerate((plain, own)):
             start = time.perf_counter()
             logits[arm] = runner.step(wanted)
             if runner.device.type == "cuda":
                 torch.cuda.synchronize(runner.device)
             spent[arm] += time.perf_counter() - start
-    return tuple(partings), [(count - 1) / seconds if seconds else 0.0 for seconds in spent]
+    return tuple(partings), [(count - 1) / seconds if seconds else 0.0 for seconds in spent], ""
 
 
 def _reasons(found: Agreement, partings: tuple[Parting, ...]) -> list[str]:

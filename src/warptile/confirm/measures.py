@@ -62,8 +62,8 @@ def agreement(windows: Sequence[Compared]) -> Agreement:
     count = len(difference)
     return Agreement(
         tokens=count,
-        perplexity_reference=math.exp(float(reference.mean())),
-        perplexity=math.exp(float(tuned.mean())),
+        perplexity_reference=float(reference.double().mean().exp()),
+        perplexity=float(tuned.double().mean().exp()),
         difference=float(difference.mean()),
         standard_error=float(difference.std()) / math.sqrt(count) if count > 1 else math.inf,
         kl_mean=float(kl.mean()),

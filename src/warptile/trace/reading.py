@@ -51,7 +51,7 @@ def read_trace(path: Path) -> tuple[str, list[KernelTime]]:
         raise UnusableInput(f"{shown(path)}: cannot be read: {error.strerror or error}") from None
     try:
         source, times = _json(text) if text.lstrip()[:1] in ("{", "[") else _csv(text)
-    except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, csv.Error, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UnusableInput(f"{shown(path)}: not a trace that can be read: {reason}") from None
     merged = _merged(times)
