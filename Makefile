@@ -32,7 +32,7 @@ demo: $(VENV)/.core $(VENV)/.model driver
 	$(BIN)/warptile tune $(MODEL) --m 128 --state .demo/state --cache .demo/cache
 
 test: lint $(VENV)/.model software-driver
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
