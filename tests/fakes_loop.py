@@ -25,6 +25,7 @@ from warptile.contracts import (
     WorkloadRow,
 )
 from warptile.places import Places
+from warptile.proof.version import PROOF_VERSION
 from warptile.race import Screened, Screening
 from warptile.tuning.budget import Budget
 from warptile.tuning.stand import Proof
@@ -149,7 +150,10 @@ class FakeStand:
         if tile in self.faults:
             raise self.faults[tile]
         right = tile not in self.wrong
-        verdict = Verdict(right=right, checks=("bound",), failed="" if right else "bound", binary=hash(tile) % 1000 + 1)
+        verdict = Verdict(
+            right=right, checks=("bound",), failed="" if right else "bound", binary=hash(tile) % 1000 + 1,
+            version=PROOF_VERSION,
+        )  # fmt: skip
         return Proof(verdict, f"artefact {self.build} of {tile}", 0.5)
 
     def seconds(self, tile: str, problem: Problem) -> float:

@@ -11,6 +11,7 @@ from warptile.cli.pipelines import chosen_sizes, heaviest
 from warptile.contracts import Problem, UnusableInput, Workload, WorkloadRow
 from warptile.journal import Journal
 from warptile.tables import Table, Thresholds
+from warptile.tuning.budget import Budget
 from warptile.tuning.pipelines import PipelineTuner
 
 BASE = Problem("Q4_1", 4096, 576, 1)
@@ -83,6 +84,26 @@ def test_thresholds_go_where_the_larger_tile_starts_to_win(tmp_path: Path) -> No
     assert [(c.m, c.ratio > 1) for c in result.crossings if c.smaller == "small"] == [
         (8, True), (16, True), (32, True), (64, False),
     ]  # fmt: skip
+
+
+def test_the_budget_bounds_proofs_and_leaves_what_was_not_decided(tmp_path: Path) -> None:
+    now = [0.0]
+
+    class SlowProofs(FakeStand):
+        def prove(self, tile: str, problems: Any, seed: int, deadline: float) -> Any:
+            now[0] += min(10.0, deadline)
+            return super().prove(tile, problems, seed, deadline)
+
+    table, journal = Table.load(tmp_path, IDENTITY), Journal(tmp_path / "journal")
+    clock = Budget(30.0, lambda: now[0])
+    own = PipelineTuner(SlowProofs(), FakeKernel(), BASE, table, journal, 10.0, clock=clock)
+    result = own.tune()
+    assert now[0] <= 30.0
+    assert [(row.size, row.decision.outcome) for row in result.rows] == [
+        (size, "undecided") for size in ("small", "medium", "large")
+    ]
+    assert result.pipelines.sizes == ()
+    assert result.pipelines.thresholds == Thresholds()
 
 
 def test_a_matmul_that_is_small_at_every_m_is_refused(tmp_path: Path) -> None:

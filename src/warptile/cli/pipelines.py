@@ -14,6 +14,7 @@ from warptile.cli.tune_view import grid
 from warptile.contracts import Problem, UnusableInput, Workload
 from warptile.journal import Journal
 from warptile.tables import SIZES, Table, Thresholds
+from warptile.tuning.budget import Budget
 from warptile.tuning.pipelines import PipelinesResult, PipelineTuner
 from warptile.tuning.worker_stand import WorkerStand
 
@@ -36,9 +37,10 @@ def pipelines(
 ) -> None:
     """Tune a kernel's tile of each size of matmul, each raced alone, and the (m, n) thresholds between them.
 
-    The budget is shared by the sizes; half of it goes to races, proofs take what they take.
+    The budget bounds the whole run, proofs included; sizes and thresholds not decided when it ends stay as they were.
     """
     chosen, seconds, own = chosen_sizes(size), options.seconds(budget), kernels.by_name(kernel)
+    clock = Budget(seconds)
     kept = options.places(state, cache, locks).ready()
     workload = workloads.load(source)
     errors = show.err()
@@ -50,10 +52,11 @@ def pipelines(
         table, journal = Table.load(kept.state / "tables", identity), Journal(kept.state / "journal")
         each = SHARE_OF_RACES * seconds / len(problems) / len(chosen)
         results = []
-        for problem in problems:
+        for done, problem in enumerate(problems):
             tuner = PipelineTuner(
                 stand, own, problem, table, journal, each, seed,
                 lambda line: errors.print(Text(line, style="dim"), soft_wrap=True),
+                clock=Budget(clock.left() / (len(problems) - done)),
             )  # fmt: skip
             results.append(tuner.tune(chosen, place_thresholds=chosen == SIZES))
             table.save()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from warptile.proof.version import PROOF_VERSION
 from warptile.race import decide
 from warptile.search import rank
 from warptile.tables import SIZES, Pipeline, PipelineKey, Pipelines, Point, Table, Thresholds, Validity
+from warptile.tuning.budget import Budget
 from warptile.tuning.notes import now, source_hash
 from warptile.tuning.stand import Proof, Stand
 
@@ -81,7 +83,9 @@ def representatives(n: int, k: int, thresholds: Thresholds, base: Problem) -> di
 class PipelineTuner:
     """Tunes one kernel's pipelines for the format and types of `base`, on w[base.n, base.k].
 
-    The table's entry is where it starts, else the kernel's stock tiles. seconds: of races, a size.
+    The table's entry is where it starts, else the kernel's stock tiles. seconds: of races, a size. clock: of the whole
+    run, proofs included; None bounds races only. Each size gets an even share of what is left of it. Where it ends, no
+    step is started: sizes and thresholds not decided by then stay as they were. A step begun before may overrun it.
     """
 
     def __init__(
@@ -94,9 +98,12 @@ class PipelineTuner:
         seconds: float,
         seed: int = 0,
         told: Callable[[str], None] = lambda line: None,
+        clock: Budget | None = None,
     ) -> None:
         self._stand, self._kernel, self._table, self._journal = stand, kernel, table, journal
         self._seconds, self._seed, self._told = max(_LEAST_S, seconds), seed, told
+        self._clock = clock or Budget(math.inf)
+        self._until = 0.0
         self._limits, self._identity = stand.describe()
         key = PipelineKey.of(kernel.name, base, formats.by_name(base.format).layout.name)
         self.pipelines = table.pipelines_of(key) or Pipelines(key, Thresholds())
@@ -105,10 +112,16 @@ class PipelineTuner:
 
     def tune(self, sizes: Sequence[str] = SIZES, place_thresholds: bool = True) -> PipelinesResult:
         """Tune these sizes in order, then place the thresholds; everything is kept in the table (not yet saved)."""
-        rows = tuple(self._tune(size) for size in sizes)
-        crossings = self._place_thresholds() if place_thresholds else ()
+        rows = []
+        for done, size in enumerate(sizes):
+            waiting = len(sizes) - done - 1 + place_thresholds
+            self._until = self._clock.left() * waiting / (waiting + 1) if waiting else 0.0
+            rows.append(self._tune(size))
+        self._until = 0.0
+        untried = any(row.race is None and row.decision.outcome == "undecided" for row in rows)
+        crossings = self._place_thresholds() if place_thresholds and not untried else ()
         self._keep()
-        return PipelinesResult(self.pipelines, rows, crossings)
+        return PipelinesResult(self.pipelines, tuple(rows), crossings)
 
     def current(self, size: str) -> str:
         """The tile that a size has: the table's, else the stock tile, else the best-priced. Raises UnusableInput."""
@@ -128,9 +141,16 @@ class PipelineTuner:
         problem, before = self.problems[size], self.current(size)
         self._told(f"{size}: {problem.text()}")
         if not self._right(before, problem):
+            if self._ended():
+                return self._undecided(size, problem, before)
             raise UnusableInput(f"{size} pipeline: {before} is not right on {problem.text()}")
         offers = [c.tile.text() for c in rank(problem, self._limits, [self._kernel])]
-        right = [t for t in offers[:CANDIDATES] if t != before and self._right(t, problem)]
+        # Half of a size's share is kept for its races.
+        end, self._until = self._until, self._until + 0.5 * self._left()
+        right = [t for t in offers[:CANDIDATES] if t != before and not self._ended() and self._right(t, problem)]
+        short, self._until = self._ended(), end
+        if self._ended() or (short and not right):
+            return self._undecided(size, problem, before)
         race, told = None, Decision("reject", "no other tile was right")
         if right:
             race, told = self._decide(problem, before, self._fastest(problem, before, right))
@@ -138,10 +158,26 @@ class PipelineTuner:
         self._put(size, problem, before, after, race, told)
         return PipelineRow(size, problem, before, after, race, told, self._controls(size))
 
+    def _left(self) -> float:
+        """Seconds until the share of the size being tuned ends; inf without a clock."""
+        left = self._clock.left()
+        return left if math.isinf(left) else max(0.0, left - self._until)
+
+    def _ended(self) -> bool:
+        return self._left() < _LEAST_S
+
+    def _undecided(self, size: str, problem: Problem, before: str) -> PipelineRow:
+        told = Decision("undecided", "the budget ended before a race")
+        return PipelineRow(size, problem, before, before, None, told, ())
+
     def _right(self, tile: str, problem: Problem) -> bool:
         if (tile, problem) not in self._proofs:
+            if self._ended():
+                return False
             try:
-                self._proofs[tile, problem] = self._stand.prove(tile, [problem], self._seed, _PROVE_S)
+                self._proofs[tile, problem] = self._stand.prove(
+                    tile, [problem], self._seed, min(_PROVE_S, self._left())
+                )
             except CandidateRejected as error:
                 self._told(f"  {tile}: {error.outcome}: {error}")
                 return False
@@ -152,14 +188,14 @@ class PipelineTuner:
 
     def _fastest(self, problem: Problem, before: str, right: Sequence[str]) -> str:
         tiles = [before, *right]
-        seconds = 0.3 * self._seconds
+        seconds = max(_LEAST_S, min(0.3 * self._seconds, 0.3 * self._left()))
         found = self._stand.screen(problem, self._ids(problem, tiles), seconds, self._seed, 30 + 10 * seconds)
         others = [s.arm.tile for s in (*found.survivors, *found.dropped) if s.arm.tile != before]
         return others[0] if others else right[0]
 
     def _race(self, problem: Problem, incumbent: str, challenger: str, rounds: int, seed: int, fresh: bool) -> Race:
         ids = self._ids(problem, [incumbent, challenger])
-        seconds = 0.3 * self._seconds
+        seconds = max(_LEAST_S, min(0.3 * self._seconds, 0.3 * self._left()))
         race = self._stand.race(problem, incumbent, challenger, ids, seconds, rounds, seed, 30 + 10 * seconds, fresh)
         sources = self._source(incumbent, problem), self._source(challenger, problem)
         self._journal.append(entries.race(self._identity, "pipeline", race, sources))
@@ -180,7 +216,7 @@ class PipelineTuner:
         """Every other size's tile against itself, on its own problem: what tuning one pipeline must leave alone."""
         controls = []
         for size in SIZES:
-            if size == tuned:
+            if size == tuned or self._ended():
                 continue
             tile, problem = self.current(size), self.problems[size]
             if self._right(tile, problem):
@@ -222,19 +258,25 @@ class PipelineTuner:
         small, first = self._crossing("small", "medium", SMALL_MS)
         medium, second = self._crossing("medium", "large", MEDIUM_MS)
         old = self.pipelines.thresholds
+        if small is None or medium is None:
+            return first + second
         thresholds = replace(old, small_m=small, medium_m=max(small, medium))
         self.pipelines = replace(self.pipelines, thresholds=thresholds)
         return first + second
 
-    def _crossing(self, smaller: str, larger: str, ms: Sequence[int]) -> tuple[int, tuple[Crossing, ...]]:
-        """The largest of `ms` before the first at which the smaller size's tile loses; 0 where it loses at once."""
+    def _crossing(self, smaller: str, larger: str, ms: Sequence[int]) -> tuple[int | None, tuple[Crossing, ...]]:
+        """The largest of `ms` before the first at which the smaller size's tile loses; 0 at once, None: no time."""
         one, other = self.current(smaller), self.current(larger)
-        best, found = 0, []
+        best = 0
+        found: list[Crossing] = []
         for m in ms:
             problem = replace(self.problems[smaller], m=m)
             if one == other:
                 return ms[-1], ()
-            if not (self._right(one, problem) and self._right(other, problem)):
+            right = self._right(one, problem) and self._right(other, problem)
+            if self._ended():
+                return None, tuple(found)
+            if not right:
                 break
             race = self._race(problem, other, one, CROSSING_ROUNDS, self._seed + 3, False)
             found.append(Crossing(smaller, larger, m, race.ratio, race.low, race.high))

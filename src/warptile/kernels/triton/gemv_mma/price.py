@@ -27,6 +27,7 @@ SPLIT_SECONDS = 0.8e-6
 DEPENDENT_SECONDS = 1e-6
 # Staging x of a token beyond the fourth, an element of k: it ends before the first weight is used.
 STAGED_SECONDS = 6.6e-11
+TIE = 1e-6
 
 
 def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
@@ -61,6 +62,8 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
     memory = (weight_bytes * passes + from_cache + sums_bytes) / (limits.read_gb_per_s * 1e9 or 1e11)
     fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if tile.split_k > 1 else 0.0) - DEPENDENT_SECONDS * tile.pdl
     fixed += STAGED_SECONDS * problem.k * max(0, tile.tile_m - 4)
+    # Of tiles that are otherwise equal, the one that is farther from what a thread may hold.
+    fixed *= 1 + needed * TIE
     if tile.ahead == 1:
         memory += compute / 4
     return Price(
