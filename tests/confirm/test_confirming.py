@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from support.tiny_models import write_tiny  # noqa: E402
 
+from warptile.cli import run  # noqa: E402
 from warptile.confirm.confirming import Amount, Confirmation, confirm_models, read_text  # noqa: E402
 from warptile.confirm.measures import agreement, compare  # noqa: E402
 from warptile.model import load  # noqa: E402
@@ -106,6 +107,16 @@ def test_a_text_shorter_than_a_window_is_refused(packed: Any, tmp_path: Path) ->
     words.write_text("too short")
     with pytest.raises(UnusableInput, match=r"short\.txt: 9 tokens, shorter than a window of 48"):
         confirm_models(model, model, tokenizer, read_text(words), AMOUNT, ("", ""))
+
+
+def test_what_cannot_be_confirmed_is_refused_before_tuning(
+    tmp_path: Path, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mute = write_tiny(tmp_path / "mute.gguf", "llama", layers=1, leave_out=("tokenizer",))
+    assert run(["tune", str(mute), "--confirm", "--device", "vulkan:none"]) == 2
+    assert "no tokenizer can be built" in capsys.readouterr().err
+    assert run(["tune", str(path), "--confirm", "--fleet", "vulkan:0"]) == 2
+    assert "leave --fleet" in capsys.readouterr().err
 
 
 def test_measures_are_those_of_their_definition() -> None:

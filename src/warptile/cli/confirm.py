@@ -10,6 +10,7 @@ from rich.text import Text
 
 from warptile.cli import options, show
 from warptile.contracts import MissingExtra
+from warptile.gguf import open_gguf
 
 if TYPE_CHECKING:
     from warptile.confirm.confirming import Confirmation
@@ -45,6 +46,18 @@ def confirm(
         print_confirmation(found)
     if not found.right:
         raise typer.Exit(1)
+
+
+def refuse_unloadable(path: Path) -> None:
+    """Before anything is tuned: raises MissingExtra without transformers, and UnusableInput where no model or tokenizer
+    can be built from a file."""
+    from warptile.model.load import require_model
+
+    require_model()
+    from warptile.model.tensors import ModelTensors
+    from warptile.model.tokenizer import tokenizer_of
+
+    tokenizer_of(ModelTensors.of(open_gguf(path)).file)
 
 
 def run_confirm(

@@ -9,7 +9,7 @@ import typer
 
 from warptile.cli import live, options, show, tune_view
 from warptile.cli import llama_cpp as llama
-from warptile.cli.confirm import print_confirmation, run_confirm
+from warptile.cli.confirm import print_confirmation, refuse_unloadable, run_confirm
 from warptile.contracts import UnusableInput
 from warptile.fleet.schedule import CHECKS
 from warptile.places import Places
@@ -66,6 +66,8 @@ def tune(
     m = m or (options.DEFAULT_M if llama_cpp is None else llama.DEFAULT_M)
     ms, time = options.token_counts(m), options.seconds(budget)
     kept = options.places(state, cache, locks)
+    if confirm and (fleet or llama_cpp is not None):
+        raise UnusableInput("--confirm holds one model tuned here: leave --fleet and --llama-cpp out")
     if fleet:
         _fleet(given, fleet, ms, time, kept, dtype, device, checks, json)
         return
@@ -77,6 +79,8 @@ def tune(
         return
     if confirm and not Path(source).is_file():
         raise UnusableInput(f"--confirm needs a model's file; {source} is none")
+    if confirm:
+        refuse_unloadable(Path(source))
     try:
         with live.Display(show.err(), source, device, time) as display:
             result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype, routing)
