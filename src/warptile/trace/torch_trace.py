@@ -63,7 +63,7 @@ def named_modules(model: nn.Module) -> Iterator[None]:
 
     def enter(path: str) -> Callable[..., None]:
         def hook(*_: Any) -> None:
-            marked = record_function(_MARK + path)
+            marked: Any = record_function(_MARK + path)
             marked.__enter__()
             open_ranges.append(marked)
 
