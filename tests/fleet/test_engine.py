@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from warptile.contracts import Problem, UnusableInput
 from warptile.fleet import engine as engines
 from warptile.fleet.cluster import alive_nodes, cluster
-from warptile.fleet.engine import Engine, Work, closing
+from warptile.fleet.engine import Engine, Work
 from warptile.fleet.items import Item, Outcome
 from warptile.fleet.schedule import Schedule
 

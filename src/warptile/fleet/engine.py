@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,8 @@ class _Seat:
 class Engine:
     """Cards of a running Ray cluster under one schedule.
 
-    make_schedule: given the cards found and their identities, the schedule to run. work: an item's weights. folder:
-    where, on every node, cards keep what they are at. say: told of everything a person should know, one line each.
+    work: an item's weights. folder: where, on every node, cards keep what they are at. say: told of everything a person
+    should know, one line each.
     """
 
     def __init__(
@@ -310,15 +310,6 @@ def _line(error: BaseException) -> str:
         line.strip() for line in str(cause if isinstance(cause, Exception) else error).splitlines() if line.strip()
     ]
     return re.sub(r"^warptile[\w.]+: ", "", lines[-1]) if lines else type(error).__name__
-
-
-@contextmanager
-def closing(engine: Engine) -> Iterator[Engine]:
-    """Close the engine however its block is left."""
-    try:
-        yield engine
-    finally:
-        engine.close()
 
 
 def cards_text(cards: Sequence[Card]) -> str:

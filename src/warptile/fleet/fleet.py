@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from warptile import formats, workloads
 from warptile.contracts import Decision, Identity, Problem, UnusableInput, Workload
 from warptile.contracts.samples import sample_type
 from warptile.fleet.cluster import LOCAL, cluster
-from warptile.fleet.engine import Engine, Work, cards_text, closing
+from warptile.fleet.engine import Engine, Work, cards_text
 from warptile.fleet.items import Card, Item, Outcome
 from warptile.fleet.node import TensorShipped, digest, point_of
 from warptile.fleet.schedule import CHECK_SHARE, CHECKS, Schedule
