@@ -60,7 +60,7 @@ class Engine:
     """Cards of a running Ray cluster under one schedule.
 
     work: an item's weights. folder: where, on every node, cards keep what they are at. say: told of everything a person
-    should know, one line each.
+    should know, one line each. only: devices whose id or name holds this text, of the nodes that join later too.
     """
 
     def __init__(
@@ -70,26 +70,24 @@ class Engine:
         work: Callable[[Item], Work],
         say: Callable[[str], None],
         actor: Callable[..., Any] | None = None,
+        only: str = "",
     ) -> None:
         self._ray = require_ray()
-        self._places, self._folder, self._work, self._say = places, folder, work, say
+        self._places, self._folder, self._work, self._say, self._only = places, folder, work, say, only
         self._class = self._ray.remote(actor if actor is not None else CardActor)
         self._seats: dict[str, _Seat] = {}
         self._asked: set[str] = set()
         self._looked = 0.0
 
-    def seat_all(self, only: str = "") -> list[tuple[Card, dict[str, Any]]]:
-        """Ask every node not asked before; (card, identity) of each new device that could be opened.
-
-        only: devices whose id or name holds this text.
-        """
+    def seat_all(self) -> list[tuple[Card, dict[str, Any]]]:
+        """Ask every node not asked before; (card, identity) of each new device that could be opened."""
         found: list[tuple[Card, dict[str, Any]]] = []
         opening: list[tuple[Node, dict[str, Any], Any, Any]] = []
         for node in alive_nodes():
             if node.id in self._asked:
                 continue
             self._asked.add(node.id)
-            for device in self._devices(node, only):
+            for device in self._devices(node):
                 actor = self._start(node, device["id"], device["name"])
                 opening.append((node, device, actor, actor.about.remote()))
         for node, device, actor, ref in opening:
@@ -102,7 +100,7 @@ class Engine:
         self._looked = time.monotonic()
         return found
 
-    def _devices(self, node: Node, only: str) -> list[dict[str, Any]]:
+    def _devices(self, node: Node) -> list[dict[str, Any]]:
         task = self._ray.remote(survey_node).options(num_cpus=0, scheduling_strategy=node.here(), max_retries=1)
         try:
             told = self._ray.get(task.remote(), timeout=OPEN_DEADLINE_S)
@@ -112,7 +110,7 @@ class Engine:
         if told["version"] != __version__:
             self._say(f"node {node.name}: has warptile {told['version']}, not {__version__}; left out")
             return []
-        devices = [d for d in told["devices"] if not only or only in d["id"] or only in d["name"]]
+        devices = [d for d in told["devices"] if self._only in d["id"] or self._only in d["name"]]
         if not devices:
             self._say(f"node {node.name}: no device to tune ({'; '.join(told['reasons']) or 'none matches'})")
         return devices

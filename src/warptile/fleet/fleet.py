@@ -99,8 +99,8 @@ def tune_fleet(
     with cluster(address) as ray:
         run = _Run(ray, kept, loaded, ms, budget, watch, dtype, checks)
         own = places if address == LOCAL else None
-        with closing(Engine(own, str(kept.cache / "fleet" / "cards"), run.work, run.say)) as engine:
-            found = engine.seat_all(device)
+        with closing(Engine(own, str(kept.cache / "fleet" / "cards"), run.work, run.say, only=device)) as engine:
+            found = engine.seat_all()
             if not found:
                 raise UnusableInput("no node of the cluster has a device: " + ("; ".join(run.notes) or "none"))
             return run.on(engine, found)
