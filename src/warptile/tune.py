@@ -108,6 +108,8 @@ def tune_on(
     )
     journal.append(entries.workload(workload, ms))
     try:
+        if recall.ceilings is None:
+            journal.append(entries.ceilings(identity, limits, stand.ceilings()))
         for problem in [] if explore_on else state.settled():
             recheck(state, problem)
         ready_stock(state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from warptile.contracts import Decision, Identity, Price, Problem, Race, Verdict, Workload
+from warptile.contracts import Ceilings, Decision, Identity, Limits, Price, Problem, Race, Resources, Verdict, Workload
 
 Entry = dict[str, Any]
 
@@ -20,6 +20,11 @@ KINDS = ("run", "workload", "candidate", "verdict", "race", "decision", "table",
 def run(event: str, identity: Identity | None = None, **facts: Any) -> Entry:
     """A run began, ended or was interrupted (`event`), with whatever facts belong to it."""
     return {"kind": "run", "event": event, "identity": identity, **facts}
+
+
+def ceilings(identity: Identity, limits: Limits, ceilings: Ceilings) -> Entry:
+    """What a device states it can hold, and what it was measured to reach."""
+    return {"kind": "run", "event": "ceilings", "identity": identity, "limits": limits, "ceilings": ceilings}
 
 
 def workload(workload: Workload, ms: Sequence[int]) -> Entry:
@@ -64,8 +69,9 @@ def verdict(
     ks: Sequence[int],
     compile_seconds: float,
     predicted: Price | None = None,
+    resources: Resources | None = None,
 ) -> Entry:
-    """What the proof said of a binary on every k of `ks`."""
+    """What the proof said of a binary on every k of `ks`, and what its compiler reported of it."""
     return {
         "kind": "verdict",
         "identity": identity,
@@ -77,6 +83,7 @@ def verdict(
         "ks": list(ks),
         "compile_seconds": compile_seconds,
         "predicted": predicted,
+        "resources": resources,
     }
 
 

@@ -97,7 +97,16 @@ class Notes:
         source, price = self.source_of(text, problem), self.price(text, problem)
         self.journal.append(
             entries.verdict(
-                self.identity, text, problem, proof.verdict, source, proof.artefact, ks, proof.compile_seconds, price
+                self.identity,
+                text,
+                problem,
+                proof.verdict,
+                source,
+                proof.artefact,
+                ks,
+                proof.compile_seconds,
+                price,
+                proof.resources,
             )
         )
 
