@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from warptile.contracts import (
     CandidateRejected,
     Decision,
+    DeviceState,
     Identity,
     Kernel,
     Limits,
@@ -20,7 +21,8 @@ from warptile.contracts import (
     UnusableInput,
 )
 from warptile.contracts.launch import Source
-from warptile.journal import Journal, entries
+from warptile.journal import Asked, Entry, Journal, entries
+from warptile.journal.record import Record
 from warptile.race import Screening
 from warptile.tables import Point, Table
 from warptile.tuning.recall import Recall
@@ -36,7 +38,10 @@ def source_hash(source: Source) -> str:
 
 
 class Notes:
-    """The record of one run on one device. tried, rejected: candidates proved or refused in this run."""
+    """The record of one run on one device. tried, rejected: candidates proved or refused in this run.
+
+    asked: who asked and why; past: entries of earlier runs.
+    """
 
     def __init__(
         self,
@@ -46,8 +51,11 @@ class Notes:
         identity: Identity,
         limits: Limits,
         kernels: Mapping[str, Kernel],
+        asked: Asked | None = None,
+        past: Iterable[Entry] = (),
     ) -> None:
         self.journal, self.table, self.recall, self.identity = journal, table, recall, identity
+        self.record = Record(journal, identity, limits, asked, past)
         self.tried = 0
         self.rejected = 0
         self._limits, self._kernels = limits, kernels
@@ -97,11 +105,20 @@ class Notes:
         source, price = self.source_of(text, problem), self.price(text, problem)
         self.journal.append(
             entries.verdict(
-                self.identity, text, problem, proof.verdict, source, proof.artefact, ks, proof.compile_seconds, price
+                self.identity,
+                text,
+                problem,
+                proof.verdict,
+                source,
+                proof.artefact,
+                ks,
+                proof.compile_seconds,
+                price,
+                proof.resources,
             )
         )
 
-    def screening(self, problem: Problem, screening: Screening) -> None:
+    def screening(self, problem: Problem, screening: Screening, state: DeviceState | None = None) -> None:
         """Tiles were compared."""
         measured = [(s.arm.tile, s.seconds, s.samples) for s in (*screening.survivors, *screening.dropped)]
         arms = [
@@ -114,18 +131,32 @@ class Notes:
             }
             for tile, seconds, samples in [*measured, *((arm.tile, None, 0) for arm in screening.unmeasured)]
         ]
-        self.journal.append(entries.screening(self.identity, problem, arms))
+        self.journal.append(entries.screening(self.identity, problem, arms, state))
 
-    def race(self, stage: str, race: Race) -> None:
-        """A race ended."""
+    def hypothesis(self, problem: Problem, control: str, arm: str) -> str:
+        """What the prices, or the person who asked, expect of two tiles that race next; its reference."""
+        prices = (self.price(control, problem), self.price(arm, problem))
+        return self.record.hypothesis(problem, (control, arm), prices)
+
+    def race(self, stage: str, race: Race, hypothesis: str | None = None, state: DeviceState | None = None) -> str:
+        """A race ended; hypothesis: the reference of what it answers. Its own reference."""
         problem, tiles = race.challenger.problem, (race.incumbent.tile, race.challenger.tile)
         sources = (self.source_of(tiles[0], problem), self.source_of(tiles[1], problem))
-        self.journal.append(entries.race(self.identity, stage, race, sources, self.price(tiles[1], problem)))
+        prices = (self.price(tiles[0], problem), self.price(tiles[1], problem))
+        return self.record.race(stage, race, sources, prices, state, hypothesis)
 
-    def decide(self, problem: Problem, layout: str, challenger: str, point: Point) -> None:
+    def decide(
+        self,
+        problem: Problem,
+        layout: str,
+        challenger: str,
+        point: Point,
+        hypothesis: str | None = None,
+        races: Sequence[str] = (),
+    ) -> None:
         """What is served from now on: journal first, then the table, saved at once."""
         told = Decision(point.outcome, point.reason)
-        self.journal.append(entries.decision(self.identity, problem, point.stock, challenger, told))
+        self.record.decision(problem, point.stock, challenger, told, hypothesis, races, layout)
         key = self.table.put(problem, layout, point)
         self.journal.append(entries.table(self.identity, "put", key, point))
         self.table.save()

@@ -9,17 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from warptile.contracts import Identity, Limits, Problem, Race, Verdict
+from warptile.contracts import Identity, Limits, Problem, Race, Resources, Verdict
 from warptile.race import Screening
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A verdict and the binary it is about. artefact: `Binary.key`; compile_seconds: what compiling took."""
+    """A verdict and the binary it is about. artefact: `Binary.key`; compile_seconds: what compiling took.
+
+    resources: what the driver's compiler reports, None where it does not.
+    """
 
     verdict: Verdict
     artefact: str
     compile_seconds: float
+    resources: Resources | None = None
 
 
 class Stand(Protocol):
