@@ -22,7 +22,7 @@ from warptile.contracts import (
 )
 from warptile.contracts.launch import Source
 from warptile.journal import Asked, Entry, Journal, Prediction, entries
-from warptile.journal.record import Record
+from warptile.journal.record import STUDY, Record
 from warptile.race import Screening
 from warptile.tables import Point, Table
 from warptile.tuning.recall import Recall
@@ -130,6 +130,12 @@ class Book:
         sources = (self.source_of(tiles[0], problem), self.source_of(tiles[1], problem))
         prices = (self.price(tiles[0], problem), self.price(tiles[1], problem))
         return self.record.race(stage, race, sources, prices, state, hypothesis)
+
+    def study_decision(
+        self, problem: Problem, control: str, arm: str, told: Decision, hypothesis: str, races: Sequence[str]
+    ) -> str:
+        """What a study concludes, which changes no table; its reference."""
+        return self.record.decision(problem, control, arm, told, hypothesis, races, STUDY)
 
 
 class Notes(Book):
