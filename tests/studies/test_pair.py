@@ -55,7 +55,7 @@ def test_a_wrong_arm_is_rejected_by_its_proof_and_a_wrong_control_refused(tmp_pa
     assert (result.decision.outcome, result.races) == ("reject", ())
     assert result.decision.reason.startswith("wrong: ")
     assert [v.verdict.right for v in History.of(Journal(tmp_path)).verdicts] == [True, False]
-    with pytest.raises(UnusableInput, match="the control .* is out: wrong"):
+    with pytest.raises(UnusableInput, match=r"the control .* is out: wrong"):
         run(tmp_path, WRONG, SLOW)
 
 
