@@ -109,6 +109,8 @@ def tune_on(
     notes.record.start(source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds)
     journal.append(entries.workload(workload, ms))
     try:
+        if recall.ceilings is None:
+            journal.append(entries.ceilings(identity, limits, stand.ceilings()))
         for problem in [] if explore_on else state.settled():
             recheck(state, problem)
         ready_stock(state)

@@ -89,6 +89,11 @@ def device(identity: Identity, limits: Limits, state: DeviceState, ceilings: Cei
     return {"kind": "device", "identity": identity, "limits": limits, "ceilings": ceilings, "state": state}
 
 
+def ceilings(identity: Identity, limits: Limits, ceilings: Ceilings) -> Entry:
+    """What a device states it can hold, and what it was measured to reach."""
+    return {"kind": "run", "event": "ceilings", "identity": identity, "limits": limits, "ceilings": ceilings}
+
+
 def workload(workload: Workload, ms: Sequence[int]) -> Entry:
     """The matmuls a run is about, and the numbers of tokens it looks at."""
     return {"kind": "workload", "workload": workload, "ms": list(ms)}

@@ -203,6 +203,8 @@ def _run(entry: Entry, history: History) -> _Found:
         run.facts = {name: value for name, value in entry.items() if name not in known}
     elif entry["event"] in ("end", "interrupted"):
         run.ended = entry["event"]
+    elif entry["event"] == "ceilings":
+        run.limits, run.ceilings = from_json(Limits, entry["limits"]), from_json(Ceilings, entry["ceilings"])
     return []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from warptile.contracts import DeviceLost, Identity, OutOfMemory, Problem, Race, Timeout, Verdict
+from warptile.contracts import Ceilings, DeviceLost, Identity, OutOfMemory, Problem, Race, Timeout, Verdict
 from warptile.journal import Entry, from_json, ref_of, to_json
 from warptile.tables import Key
 from warptile.tuning.result import bare
@@ -19,7 +19,8 @@ class Recall:
     """Verdicts, screenings, races and rejections of earlier runs with the same identity and proof version.
 
     Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. What was timed before a
-    table's key was forgotten is forgotten too. used: how many answers were given.
+    table's key was forgotten is forgotten too. used: how many answers were given. ceilings: what the device was
+    last seen to reach.
 
     A candidate that was lost, ran out of time or of memory is out for good the second time: the first may have been
     the machine's doing (another load, a killed worker).
@@ -30,6 +31,7 @@ class Recall:
         self._races: dict[tuple[str, Problem, str, str], tuple[Race, str]] = {}
         self._screenings: dict[Problem, list[dict[str, tuple[str, float]]]] = defaultdict(list)
         self._rejections: dict[tuple[str, Problem], list[tuple[str, str, float]]] = defaultdict(list)
+        self.ceilings: Ceilings | None = None
         self.used = 0
         who = to_json(identity)
         for entry in entries:
@@ -59,6 +61,8 @@ class Recall:
             place = (entry["source"], bare(from_json(Problem, entry["problem"])))
             given = float(entry["deadline"]) if entry["outcome"] == Timeout.outcome else float("inf")
             self._rejections[place].append((entry["outcome"], entry["reason"], given))
+        elif entry["kind"] == "run" and entry["event"] == "ceilings":
+            self.ceilings = from_json(Ceilings, entry["ceilings"])
         elif entry["kind"] == "table" and entry["action"] == "forget":
             key = from_json(Key, entry["key"])
             for problem in [p for p in self._screenings if _within(p, key)]:
