@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from warptile.journal.history import History
 
 from tests.fakes_loop import IDENTITY, WORKLOAD, FakeKernel, FakeStand, FakeTile, budget, places
 from warptile.journal import Journal
+from warptile.journal.history import History
 from warptile.record import records_of
 from warptile.tune import tune_on
 
@@ -28,13 +28,8 @@ def test_champion_stock_and_runner_up_of_every_matmul(tmp_path: Path) -> None:
     assert device.identity == IDENTITY
     assert device.ceilings is not None
     assert [w.name for w in device.workloads] == [WORKLOAD.name]
-    assert {(m.problem.n, m.problem.m) for m in device.matmuls} == {
-        (576, 16),
-        (576, 128),
-        (1536, 16),
-        (1536, 128),
-        (4096, 1),
-    }
+    shapes = {(m.problem.n, m.problem.m) for m in device.matmuls}
+    assert shapes == {(576, 16), (576, 128), (1536, 16), (1536, 128), (4096, 1)}
     for matmul in device.matmuls:
         assert (matmul.champion, matmul.accepted) == (BEST, True)
         assert matmul.last_race is not None

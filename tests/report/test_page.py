@@ -14,7 +14,8 @@ from tests.record.test_matmuls import tuned
 from warptile.cli import run
 from warptile.contracts import Ceilings, UnusableInput
 from warptile.record import DeviceRecord, records_of
-from warptile.report import Picture, page, pictures_of
+from warptile.report import Picture, page, pictures_of, style
+from warptile.report.figures import rooflines
 from warptile.trace.spans import Span, Trace
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -73,7 +74,8 @@ def test_nothing_raced_is_said_so(device: DeviceRecord) -> None:
 
 
 def test_the_same_record_gives_the_same_pictures(device: DeviceRecord, pictures: tuple[Picture, ...]) -> None:
-    assert pictures_of(device, TRACE)[0] == pictures[0]
+    with style.look():
+        assert rooflines.picture(device) == pictures[0]
 
 
 def test_the_verb_writes_a_page_and_pngs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,10 +107,12 @@ def test_on_a_phone_nothing_is_cut_and_print_has_every_picture(
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     command = [str(CHROMIUM), *flags, f"--user-data-dir={tmp_path / 'chromium'}"]
     file = (tmp_path / "page.html").as_uri()
-    run_it = {"capture_output": True, "text": True, "timeout": 60, "check": True}
-    dom = subprocess.run([*command, "--window-size=500,900", "--dump-dom", file], **run_it).stdout  # type: ignore[call-overload]
+    words = [*command, "--window-size=500,900", "--dump-dom", file]
+    dom = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
     found = re.search(r"<title>(\d+) (\d+)</title>", dom)
     assert found is not None
     assert int(found[1]) <= int(found[2]), "the page is wider than the screen"
-    subprocess.run([*command, f"--print-to-pdf={tmp_path / 'page.pdf'}", file], **run_it)  # type: ignore[call-overload]
+    subprocess.run(
+        [*command, f"--print-to-pdf={tmp_path / 'page.pdf'}", file], capture_output=True, timeout=60, check=True
+    )
     assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") >= 2

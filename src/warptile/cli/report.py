@@ -37,6 +37,8 @@ def report(
 
     One HTML file that needs no network, for a screen, a phone or paper.
     """
+    if not out.parent.is_dir():
+        raise UnusableInput(f"{out}: cannot be written: there is no folder {out.parent}")
     journal = Journal(options.places(state, None).state / "journal")
     found = chosen(History.of(journal), device, journal.folder)
     traced = None if trace is None else read_own_trace(trace)

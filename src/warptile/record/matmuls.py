@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warptile.contracts import Ceilings, Identity, Limits, Price, Problem, Race, Resources, Workload
-from warptile.journal.history import Decided, History, Proved, Raced, Refused
+from warptile.journal.facts import Decided, Proved, Raced, Refused
+from warptile.journal.history import History
 from warptile.record.scale import joined
 from warptile.tuning.result import bare
 

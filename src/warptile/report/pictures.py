@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,8 @@ def drawn(
     vector, pixels = io.StringIO(), io.BytesIO()
     figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
     figure.savefig(pixels, format="png", dpi=200, metadata={"Software": None})
-    svg = vector.getvalue()
+    # What matplotlib says of itself there are addresses of the web.
+    svg = re.sub(r"<metadata>.*?</metadata>", "", vector.getvalue(), flags=re.DOTALL)
     table = tuple(tuple(row) for row in rows)
     return Picture(name, title, text, svg[svg.index("<svg") :], pixels.getvalue(), tuple(header), table)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -22,7 +23,7 @@ CYCLE = ((BLUE, "o"), (RED, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (S
 WIDTH = 5.2
 """Inches: text of 9 points is then 9 pixels on a phone 390 pixels wide."""
 
-_LOOK = {
+_LOOK: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 8.5,
     "axes.titleweight": "bold",

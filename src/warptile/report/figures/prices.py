@@ -39,7 +39,8 @@ def picture(device: DeviceRecord) -> Picture | None:
         for kernel, points in groups.items():
             marks[kernel] += points
             if len(points) >= FEWEST and len({p for p, _ in points}) > 1 and len({s for _, s in points}) > 1:
-                ranks[kernel].append(float(spearmanr(*zip(*points, strict=True)).statistic))
+                priced, measured = [p for p, _ in points], [s for _, s in points]
+                ranks[kernel].append(float(spearmanr(priced, measured).statistic))
     if not total:
         return None
     figure, (axes,) = style.stacked([3.8])
