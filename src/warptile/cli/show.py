@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shlex
@@ -15,10 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from warptile.cli.wrap import Pieces
-from warptile.contracts import Problem, UnusableInput
+from warptile.contracts import Problem
 from warptile.gguf.escape import escaped, printable
 from warptile.journal import to_json
-from warptile.kernels import parse_tile
+from warptile.kernels.short import short_tile
 from warptile.race.statistics import UNBOUNDED
 
 
@@ -96,15 +95,7 @@ def tile(full: str) -> str:
 
     A tile of a kernel that is not here is shown as it is.
     """
-    try:
-        kernel, parsed = parse_tile(full)
-    except UnusableInput:
-        return full
-    order = parsed.positional or tuple(parsed.fields())
-    defaults = {field.name: field.default for field in dataclasses.fields(parsed)}
-    values = parsed.fields()
-    rest = [f"{name}={value}" for name, value in values.items() if name not in order and value != defaults[name]]
-    return f"{kernel.name.split('.', 1)[-1]}:" + ",".join([*(str(values[name]) for name in order), *rest])
+    return short_tile(full)
 
 
 def matmul(problem: Problem) -> str:

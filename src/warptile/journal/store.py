@@ -202,11 +202,18 @@ def read_lines(file: Path, offset: int = 0, number: int = 0) -> Iterator[Line | 
     try:
         with file.open("rb") as stream:
             stream.seek(offset)
-            for number_here, raw in enumerate(stream, start=number + 1):
-                yield _parse(file, number_here, offset, raw)
-                offset += len(raw)
+            yield from parse_lines(file, stream, offset, number)
     except OSError as error:
         raise UnusableInput(f"journal {file}: cannot be read: {error.strerror or error}") from None
+
+
+def parse_lines(
+    file: Path, lines: Iterable[bytes], offset: int = 0, number: int = 0
+) -> Iterator[Line | JournalWarning]:
+    """What lines of bytes say that come from `file`, as `read_lines` does."""
+    for here, raw in enumerate(lines, start=number + 1):
+        yield _parse(file, here, offset, raw)
+        offset += len(raw)
 
 
 def _parse(file: Path, number: int, offset: int, raw: bytes) -> Line | JournalWarning:
