@@ -58,6 +58,15 @@ def print_json(value: Any) -> None:
         raise BrokenPipeError from None
 
 
+def print_text(value: str) -> None:
+    """A whole text on stdout, as it is."""
+    try:
+        sys.stdout.write(value)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise BrokenPipeError from None
+
+
 def text(value: str, style: str = "") -> Text:
     """Outside text as it is: never markup, unprintable characters escaped."""
     return Text(escaped(value), style=style)

@@ -16,6 +16,7 @@ from warptile.workloads.texts import words_of
 
 LEAST_BUDGET_S = 60
 _FOLDERS = ("--state", "--cache", "--locks")
+_WORDS = ("--because", "--problem")
 
 
 def device_words(identity: Identity) -> tuple[str, str]:
@@ -66,12 +67,15 @@ def model_of(run: Run | None) -> str:
 def command_of(run: Run) -> str:
     """A run's command line as another machine can give it: files by their names, this machine's folders left out."""
     words: list[str] = []
-    skip = False
+    before = ""
     for word in run.command:
-        if skip or word in _FOLDERS:
-            skip = not skip
-            continue
-        if word.partition("=")[0] in _FOLDERS:
-            continue
-        words.append(PurePath(word).name if "/" in word and ":" not in word else word)
+        option, _, value = word.partition("=")
+        if before not in _FOLDERS and word not in _FOLDERS and not (option in _FOLDERS and value):
+            plain = before in _WORDS or ":" in word
+            words.append(word if plain else f"{option}={_name(value)}" if value and option[:2] == "--" else _name(word))
+        before = word if before not in _FOLDERS else ""
     return shlex.join(["warptile", *words]) if words else ""
+
+
+def _name(word: str) -> str:
+    return PurePath(word).name if "/" in word else word

@@ -186,11 +186,11 @@ def warnings_of(lines: Iterable[Line | JournalWarning]) -> list[JournalWarning]:
             found.append(line)
         elif line.edited:
             found.append(JournalWarning(line.file, line.number, EDITED, line.end))
-        elif line.entry["seq"] in seen:
+        elif (line.entry["run"], line.entry["seq"]) in seen:
             reason = f"a second entry with the number {line.entry['seq']}; read as it stands"
             found.append(JournalWarning(line.file, line.number, reason, line.end))
         if isinstance(line, Line):
-            seen.add(line.entry["seq"])
+            seen.add((line.entry["run"], line.entry["seq"]))
     return found
 
 
