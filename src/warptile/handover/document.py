@@ -14,7 +14,7 @@ from warptile.handover.levers import MATMULS, Lever, heaviest, levers_of, read_f
 from warptile.handover.markdown import cell, nameless, ratio, ref, table, time
 from warptile.handover.parts import Champion, Part
 from warptile.journal.facts import Run
-from warptile.kernels.short import short_tile
+from warptile.words import tile as short_tile
 from warptile.workloads.texts import words_of
 
 INTRODUCTION = """\

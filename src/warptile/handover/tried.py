@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from warptile.handover.markdown import cell, ratio, ref, table
 from warptile.handover.parts import Part
 from warptile.handover.rows import Row
-from warptile.kernels.short import short_tile
+from warptile.words import tile as short_tile
 from warptile.workloads.texts import words_of
 
 SURPRISES = 8
