@@ -36,7 +36,7 @@ from warptile.tuning.notes import Book
 from warptile.workloads.texts import problem_of
 
 WHO = Identity("NVIDIA H200", "580", "glslang 13", "vulkan")
-PROBLEM = Problem("Q4_K", 4096, 4096, 128, "fp16", "fp16")
+PROBLEM = Problem("Q4_K", 4096, 4096, 128)
 STOCK, BETTER, WORSE = (
     parse_tile(f"mul_mm:{numbers}")[1].text()
     for numbers in (
@@ -91,7 +91,7 @@ def test_every_section_says_what_the_journal_holds_and_no_path_of_the_machine(tm
     assert text.startswith("# Handover: NVIDIA H200 through vulkan\n")
     assert "/home/someone" not in text
     assert "`warptile tune m.gguf --device vulkan:0`" in text
-    assert "| H1 | Q4_K n=4096 k=4096 m=128 dtype=fp16 | `mul_mm:128,128,128,32,64,64,2,4,4,1,32`" in text
+    assert "| H1 | Q4_K n=4096 k=4096 m=128 dtype=fp32 | `mul_mm:128,128,128,32,64,64,2,4,4,1,32`" in text
     assert "1.200x [1.188, 1.212]; fresh 1.300x [1.287, 1.313] | 1.004 | gain | accept |" in text
     assert "1.50x by person | 0.800x [0.792, 0.808] | 1.004 | loss | reject |" in text
     assert "State of the device in every race: 1755 to 1980 MHz, 61 C, held back: software power cap." in text
