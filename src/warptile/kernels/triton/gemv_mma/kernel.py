@@ -83,6 +83,7 @@ class GemvMma:
             ("FULL", rules.full(t, problem)),
             ("AHEAD", t.ahead),
             ("PDL", t.pdl),
+            ("DIRECT", t.direct),
         )
         build = Build(
             function=TWIN if limits.kind == "software" else DEVICE,

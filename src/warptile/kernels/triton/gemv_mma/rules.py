@@ -10,7 +10,7 @@ from warptile.kernels.triton.matrix import architecture, is_nvidia
 
 MOST_TOKENS = 64
 LEAST_STEP = 128
-ROW_WARPS = (1, 2, 4, 8)
+ROW_WARPS = (1, 2, 4, 8, 16)
 COLUMNS = 8
 MOST_AHEAD = 3
 MOST_STEPS = 2
@@ -45,6 +45,9 @@ def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
     Warps over rows that share bf16 or fp32 rows of x find their largest together; for that it is the most it can take.
     """
     count = stretches(tile, problem)
+    if tile.direct:
+        held = count * stretch(tile) * arranged(problem).step * tile.tile_m * 2
+        return max(held, tile.warps * tile.tile_n // tile.row_warps * columns(tile) * 4)
     at_once = max(1, min(8 // min(tile.tile_m, 8), 1 << (count - 1).bit_length()))
     held = ceil_div(count, at_once) * at_once
     activations = held * stretch(tile) * arranged(problem).step * tile.tile_m * 2
@@ -78,6 +81,9 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
     elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:
         broken.append(BrokenRule("the device has programmatic dependent launch", limits.name, True))
+    if tile.direct not in (0, 1) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype != "fp16")):
+        rule = "direct is 0, or 1 for fp16 rows, at least 8 a tile"
+        broken.append(BrokenRule(rule, f"{tile.direct}, {tile.tile_m} of {problem.x_dtype}"))
     if broken:
         return broken
     whole = arranged(problem)

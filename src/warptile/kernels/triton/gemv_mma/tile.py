@@ -16,7 +16,8 @@ class GemvMmaTile(Tile):
     of the weights' arrangement at a time. ahead: times `steps`, how many steps of weights a warp has on their way from
     memory, in registers. pdl: 1 where a program may
     start before the launch ahead of it ends (NVIDIA's programmatic dependent launch). registers: the most a thread
-    may have, 0 for the compiler's choice.
+    may have, 0 for the compiler's choice. direct: 1 where fp16 rows of x are copied to shared memory as they lie, beside
+    the first weights, 0 where they pass through registers before the first product.
     """
 
     kernel: ClassVar[str] = "triton.gemv_mma"
@@ -30,3 +31,4 @@ class GemvMmaTile(Tile):
     ahead: int = 2
     pdl: int = 0
     registers: int = 0
+    direct: int = 0

@@ -1,0 +1,89 @@
+"""fp16 activations of `triton.gemv_mma` as they lie in memory: copied to shared memory without a register between, and
+taken from there in the right factor's order by the matrix unit's own loads (`ldmatrix`)."""
+
+from __future__ import annotations
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+
+from warptile.kernels.triton.gemv_mma.codes import along
+from warptile.kernels.triton.gemv_mma.layouts import linear, powers, sums_layout
+from warptile.kernels.triton.gluon_names import barrier
+
+MOST_BATCHES = gl.constexpr(4)
+
+
+@gluon.constexpr_function
+def rows_layout():
+    """fp16[W, U, tokens, step] in shared memory: 16 bytes of eight neighbouring rows in banks of their own."""
+    return gl.SwizzledSharedLayout(8, 1, 8, [3, 2, 1, 0])
+
+
+@gluon.constexpr_function
+def copy_layout(W, N, U, tokens, step):
+    """Which lane copies what of a stretch's [W, U, tokens, step]: 16 bytes at a time, neighbouring lanes along k."""
+    order = [(3, 8 * b) for b in powers(step // 8)] + [(2, b) for b in powers(tokens)]
+    order += [(1, b) for b in powers(U)] + [(0, b) for b in powers(W)]
+    threads = 5 + len(powers(W * N))
+    padded = (order[:threads] + [(-1, 1)] * threads)[:threads]
+    return linear([W, U, tokens, step], [(3, 1), (3, 2), (3, 4), *order[threads:]], padded[:5], padded[5:])
+
+
+@gluon.constexpr_function
+def factor_layout(W, N, tokens, step):
+    """fp16[W, 1, tokens, step]: the right factor of 16 x 8 x 16 matrix instructions."""
+    registers = [(3, 1)] + [(3, b) for b in powers(step) if b >= 8] + [(2, b) for b in powers(tokens) if b >= 8]
+    lanes = [(3, 2), (3, 4), (2, 1), (2, 2), (2, 4)]
+    return linear([W, 1, tokens, step], registers, lanes, [(-1, b) for b in powers(N)] + [(0, b) for b in powers(W)])
+
+
+@gluon.constexpr_function
+def batches(stretches, depth):
+    """(stretches a batch, batches): copies are waited for in at most four batches of whole turns of the loop."""
+    turns = (stretches + depth - 1) // depth
+    size = depth * ((turns + MOST_BATCHES - 1) // MOST_BATCHES)
+    return size, (stretches + size - 1) // size
+
+
+@gluon.jit
+def copy_rows(
+    X, memory, m, token0, x_stride, first, end,
+    STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
+    STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr, BEGIN: gl.constexpr, END: gl.constexpr,
+):  # fmt: skip
+    """Ask for stretches BEGIN to END - 1 of a program's part of x, in `batches`. Rows past the last are the last; steps from `end`
+    on are 0."""
+    LAY: gl.constexpr = copy_layout(W, N, U, TOKENS, STEP)
+    BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
+    token = gl.minimum(token0 + along(LAY, 2), m - 1).to(gl.int64)
+    ahead = along(LAY, 0) * U + along(LAY, 1)
+    rows = X + token * x_stride + (ahead * STEP + along(LAY, 3))
+    for i in gl.static_range(BEGIN, END):
+        step = first + i * (W * U)
+        if FULL:
+            async_copy.async_copy_global_to_shared(memory.index(i), rows + step * STEP)
+        else:
+            inside, source = gl.broadcast(ahead + step < end, rows + step * STEP)
+            async_copy.async_copy_global_to_shared(memory.index(i), source, mask=inside)
+        if (i + 1) % BATCH == 0 or i + 1 == STRETCHES:
+            async_copy.commit_group()
+
+
+@gluon.jit
+def await_rows(i, STRETCHES: gl.constexpr, DEPTH: gl.constexpr):
+    """Before stretch i of the loop: where a batch begins, it must be there, for all warps."""
+    BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
+    COUNT: gl.constexpr = batches(STRETCHES, DEPTH)[1]
+    for batch in gl.static_range(COUNT):
+        if i == batch * BATCH:
+            async_copy.wait_group(COUNT - 1 - batch)
+            barrier()
+
+
+@gluon.jit
+def right_factor(memory, W: gl.constexpr, N: gl.constexpr, TOKENS: gl.constexpr, STEP: gl.constexpr):
+    """A step of x, fp16[W, step, tokens], of memory [W, 1, tokens, step]."""
+    x = memory.load(factor_layout(W, N, TOKENS, STEP))
+    x = gl.reshape(gl.permute(x, (0, 1, 3, 2)), [W, STEP, TOKENS])
+    return gl.convert_layout(x, gl.DotOperandLayout(1, sums_layout(W, N), 2), assert_trivial=True)
