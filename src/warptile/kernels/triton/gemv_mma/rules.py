@@ -14,6 +14,7 @@ ROW_WARPS = (1, 2, 4, 8, 16)
 COLUMNS = 8
 MOST_AHEAD = 3
 MOST_STEPS = 2
+GROUP_INSTRUCTIONS = "sm_90"
 DEPENDENT_LAUNCH = ("sm_90", "sm_120")
 
 
@@ -81,14 +82,21 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
     elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:
         broken.append(BrokenRule("the device has programmatic dependent launch", limits.name, True))
-    if tile.direct not in (0, 1) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype != "fp16")):
-        rule = "direct is 0, or 1 for fp16 rows, at least 8 a tile"
+    if tile.direct not in (0, 1, 2) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype != "fp16")):
+        rule = "direct is 0, or 1 or 2 for fp16 rows, at least 8 a tile"
         broken.append(BrokenRule(rule, f"{tile.direct}, {tile.tile_m} of {problem.x_dtype}"))
+    elif tile.direct == 2 and (tile.warps != tile.row_warps or tile.tile_n != 16 * tile.warps or tile.warps % 4):
+        rule = "direct = 2 takes groups of four warps, each with 16 rows of its own"
+        broken.append(BrokenRule(rule, f"{tile.tile_n}, {tile.row_warps} of {tile.warps}"))
+    elif tile.direct == 2 and limits.kind != "software" and architecture(limits).name != GROUP_INSTRUCTIONS:
+        broken.append(BrokenRule("the device has sm_90's warp-group matrix instructions", limits.name, True))
     if broken:
         return broken
     whole = arranged(problem)
     if whole.step < LEAST_STEP:
         broken.append(BrokenRule("k is a multiple of 128", f"k = {problem.k}"))
+    if tile.direct == 2 and whole.step != LEAST_STEP:
+        broken.append(BrokenRule("direct = 2 takes steps of 128", f"{whole.step}"))
     parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
     if stretch(tile) % parts:
         broken.append(BrokenRule("what warps take at once is whole superblocks", f"{stretch(tile)} steps"))
