@@ -4,8 +4,8 @@
 
 Each tile is compiled on all processors, compared with the float64 product, and timed in CUDA graphs over rotating
 weights, interleaved with the reads (plain, and as a dependent launch) and dense fp16. One line a case comes out, the
-fastest first, and a JSON file. A plan is FORMAT:NxK,..:M,..:DTYPE; several are separated by spaces, or lie one a line in
-a file @NAME, where tiles of a case's own may follow. The tile "served" is what an untuned matmul takes.
+fastest first, and a JSON file. A plan is FORMAT:NxK,..:M,..:DTYPE; several are separated by spaces, or lie one a line
+in a file @NAME, where tiles of a case's own may follow. The tile "served" is what an untuned matmul takes.
 """
 
 from __future__ import annotations

@@ -6,24 +6,28 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
-from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, warpgroup_mma, warpgroup_mma_wait
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
 
 from warptile.kernels.triton.gemv_mma.codes import along
 from warptile.kernels.triton.gemv_mma.layouts import linear, powers, sums_layout
-from warptile.kernels.triton.gluon_names import barrier
+from warptile.kernels.triton.gluon_names import barrier, copy_later
 
 MOST_BATCHES = gl.constexpr(4)
 
 
 @gluon.constexpr_function
 def rows_layout():
-    """fp16[.., tokens, 64] in shared memory, 128 bytes a row: 16 bytes of eight neighbouring rows in banks of their own."""
+    """fp16[.., tokens, 64] in shared memory, 128 bytes a row: 16 bytes of eight neighbours meet no bank twice."""
     return gl.SwizzledSharedLayout(8, 1, 8, [4, 3, 2, 1, 0])
 
 
 @gluon.constexpr_function
 def copy_layout(W, N, U, parts, tokens):
-    """Which lane copies what of a stretch's [W, U, parts, tokens, 64]: 16 bytes at a time, neighbouring lanes along k."""
+    """Which lane copies what of a stretch's [W, U, parts, tokens, 64]: 16 bytes at a time, neighbours along k."""
     order = [(4, 8), (4, 16), (4, 32)] + [(3, b) for b in powers(tokens)] + [(2, b) for b in powers(parts)]
     order += [(1, b) for b in powers(U)] + [(0, b) for b in powers(W)]
     threads = 5 + len(powers(W * N))
@@ -56,8 +60,8 @@ def copy_rows(
     STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
     STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr, BEGIN: gl.constexpr, END: gl.constexpr,
 ):  # fmt: skip
-    """Ask for stretches BEGIN to END - 1 of a program's part of x, in `batches`. Rows past the last are the last; steps from `end`
-    on are 0."""
+    """Ask for stretches BEGIN to END - 1 of a program's part of x, in `batches`. Rows past the last are the last; steps
+    from `end` on are 0."""
     LAY: gl.constexpr = copy_layout(W, N, U, STEP // 64, TOKENS)
     BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
     token = gl.minimum(token0 + along(LAY, 3), m - 1).to(gl.int64)
@@ -66,10 +70,10 @@ def copy_rows(
     for i in gl.static_range(BEGIN, END):
         step = first + i * (W * U)
         if FULL:
-            async_copy.async_copy_global_to_shared(memory.index(i), rows + step * STEP)
+            copy_later(memory.index(i), rows + step * STEP)
         else:
             inside, source = gl.broadcast(ahead + step < end, rows + step * STEP)
-            async_copy.async_copy_global_to_shared(memory.index(i), source, mask=inside)
+            copy_later(memory.index(i), source, mask=inside)
         if (i + 1) % BATCH == 0 or i + 1 == STRETCHES:
             async_copy.commit_group()
 

@@ -108,8 +108,8 @@ def add_stretch(
     L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
     TOKENS: gl.constexpr, COLUMNS: gl.constexpr, DIRECT: gl.constexpr,
 ):  # fmt: skip
-    """The sums of a warp's first 16 rows and of the next, with the products of stretch `at` added: a step and 16 rows after
-    another, so that few weights are held at once."""
+    """The sums of a warp's first 16 rows and of the next, with the products of stretch `at` added: a step and 16 rows
+    after another, so that few weights are held at once."""
     factors = factors_of(a, b, c, up, down, L, WARPS, N, U, R)
     for u in gl.static_range(U):
         s0 = one_step(w0, u)
@@ -174,7 +174,9 @@ def gemv_mma(
             stretches = held
     else:
         memory = gl.allocate_shared_memory(
-            gl.int32, [BLOCKS, BLOCK, WARPS, U, L[2], 4, TOKENS, 4], gl.SwizzledSharedLayout(1, 1, 1, [6, 5, 4, 3, 2, 1, 0])
+            gl.int32,
+            [BLOCKS, BLOCK, WARPS, U, L[2], 4, TOKENS, 4],
+            gl.SwizzledSharedLayout(1, 1, 1, [6, 5, 4, 3, 2, 1, 0]),
         )
         stretches = reinterpreted(
             memory,

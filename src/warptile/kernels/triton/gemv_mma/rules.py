@@ -15,6 +15,9 @@ COLUMNS = 8
 MOST_AHEAD = 3
 MOST_STEPS = 2
 GROUP_INSTRUCTIONS = "sm_90"
+# Counts at which a unit of 65536 holds 24, 20, 16 and 12 warps, and by how much the compiler stays below the paper.
+REGISTER_STEPS = (80, 96, 128, 168)
+PAPER_MARGIN = 8
 DEPENDENT_LAUNCH = ("sm_90", "sm_120")
 
 
@@ -126,7 +129,15 @@ def registers_of(tile: GemvMmaTile, problem: Problem) -> int:
     bits = sum(p.per * p.bits / p.span for p in whole.code_planes)
     rows = tile.tile_n // tile.row_warps
     words = tile.steps * rows * whole.step * bits / 32 / 32
-    scales = tile.steps * rows / 8 * 2
+    # Rows of four words a superblock are loaded whole.
+    parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
+    scales = rows / 8 * (4 * max(1, tile.steps // parts) if whole.scales.kind == "k6min" else 2 * tile.steps)
     sums = rows * columns(tile) / 32
-    decoded = 16 * whole.step / 64
-    return int(tile.ahead * (words + scales) + sums + decoded) + 40
+    decoded = 8 * whole.step / 64 * (columns(tile) + 16) / 16
+    return int(tile.ahead * (words + scales) + sums + decoded) + 34
+
+
+def allowed_registers(tile: GemvMmaTile, problem: Problem) -> int:
+    """The most a thread should be allowed: the smallest count that lets one more warp in and holds what is needed."""
+    needed = registers_of(tile, problem)
+    return next((count for count in REGISTER_STEPS if needed <= count + PAPER_MARGIN), 0)
