@@ -33,9 +33,10 @@ def play_off(
 
     Every rung gets an equal share of the time that is left, and ends sooner where the 95 % intervals of the paired
     ratios to the leader have come within 1 % of their middles; the slower half is out after each, ranked over all
-    rounds so far by what an arm took beside the others of the round. It ends when one arm is left, when no other can be 1 %
-    faster than the leader (a choice that good is good enough; Even-Dar, Mannor and Mansour 2006), or in the round in
-    which `budget_seconds` pass. What it picks is flattered by being picked, so it is raced afterwards on new samples.
+    rounds so far by what an arm took beside the others of the round. It ends when one arm is left, when no other can be
+    1 % faster than the leader (a choice that good is good enough; Even-Dar, Mannor and Mansour 2006), or in the round
+    in which `budget_seconds` pass. What it picks is flattered by being picked, so it is raced afterwards on new
+    samples.
     """
     rng = np.random.default_rng(seed)
     contenders = [prepare(runtime, bench, arm, expected, resolve) for arm in arms]

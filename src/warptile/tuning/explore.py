@@ -153,7 +153,8 @@ def _measure(state: State, problem: Problem, arms: Sequence[str], thorough: bool
     seconds = min(seconds, max(LEAST_STEP_S, most))
     deadline = 30.0 + 5 * seconds
     try:
-        screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, deadline, thorough)
+        with state.notes.record.watching() as watched:
+            screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, deadline, thorough)
     except CandidateRejected as error:
         if len(arms) == 1:
             state.drop(problem, arms[0], error, deadline)
@@ -161,7 +162,7 @@ def _measure(state: State, problem: Problem, arms: Sequence[str], thorough: bool
             for arm in arms:
                 _measure(state, problem, [arm])
         return
-    state.notes.screening(problem, screening)
+    state.notes.screening(problem, screening, watched.state)
     standing.group.taken.difference_update(arm.tile for arm in screening.unmeasured)
     found = {s.arm.tile: s.seconds for s in (*screening.survivors, *screening.dropped)}
     # In the order of their prices, not of their luck: the first of them may become the anchor.
