@@ -42,7 +42,14 @@ def run(options: argparse.Namespace) -> None:
     from tests.support.noise import noises
     from tests.support.simulated_tunes import tune_once
 
-    chosen = {n: noise for n, noise in noises().items() if not options.noise or any(p in n for p in options.noise)}
+    known = noises()
+    wanted = [
+        name
+        for part in options.noise or [""]
+        for name in known
+        if part in (name, "") or (part not in known and part in name)
+    ]
+    chosen = {name: known[name] for name in wanted}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for upto in range(options.step, options.tunes + options.step, options.step):
             for name, noise in chosen.items():
