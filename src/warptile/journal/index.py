@@ -176,7 +176,12 @@ class Index:
 
 
 def read_hit(folder: Path, hit: Hit) -> Entry:
-    """The whole entry an index line points at, read from its file, in this schema's form."""
+    """The whole entry an index line points at, read from its file, in this schema's form.
+
+    Raises UnusableInput where the index, which is a file like others, names no file of the journal's folder.
+    """
+    if Path(hit.file).name != hit.file or not hit.file.endswith(".jsonl"):
+        raise UnusableInput(f"journal index: {hit.file!r:.80} is no file of the journal")
     with (folder / hit.file).open("rb") as stream:
         stream.seek(hit.offset)
         entry: Entry = json.loads(stream.readline())
