@@ -13,9 +13,10 @@ from warptile.contracts.errors import DoesNotFit
 from warptile.contracts.launch import Source
 from warptile.contracts.runtime import Instrument
 from warptile.runtimes.vulkan.instrument.checked import Site, checked
+from warptile.runtimes.vulkan.instrument.delayed import delayed
 from warptile.runtimes.vulkan.instrument.report import MOST_BINDINGS
 
-INSTRUMENTS: frozenset[Instrument] = frozenset({"checked"})
+INSTRUMENTS: frozenset[Instrument] = frozenset({"checked", "delayed"})
 
 
 @dataclass(frozen=True)
@@ -40,5 +41,8 @@ def instrumented(
     if source.bindings + 1 > MOST_BINDINGS:
         raise DoesNotFit(f"an instrumented kernel's bindings < {MOST_BINDINGS}", str(source.bindings))
     special = dict(source.constants)
+    if instrument == "delayed":
+        module, invocations = delayed(binary, special, identity, source.bindings + 1, compile_text)
+        return Instrumented(instrument, module, (), 0, invocations)
     made = checked(binary, special, identity, source.bindings + 1, compile_text)
     return Instrumented(instrument, made.module, made.sites, made.shadow_words, made.invocations)

@@ -10,7 +10,9 @@ import numpy as np
 
 from warptile.contracts.errors import UnusableInput
 from warptile.contracts.instruments import Observation
+from warptile.contracts.limits import Limits
 from warptile.contracts.runtime import Buffer
+from warptile.runtimes.vulkan.instrument.delayed import MOST_SPINS, order
 from warptile.runtimes.vulkan.instrument.report import HEADER_WORDS, Counted, Notes, Watched
 from warptile.runtimes.vulkan.memory import VulkanBuffer
 from warptile.runtimes.vulkan.submit import SLOTS, Dispatch
@@ -29,14 +31,16 @@ class Observing:
             raise UnusableInput(f"{len(dispatches)} instrumented launches in one run, at most {SLOTS}")
         self._runtime = runtime
         counted = list(once.items())
-        watched = [_watched(d, [buffer for buffer, _ in counted]) for d in dispatches]
+        limits = runtime.limits()
+        watched = [_watched(d, [buffer for buffer, _ in counted], limits, seed + i) for i, d in enumerate(dispatches)]
         self._notes = Notes(
-            watched, [Counted(b.nbytes, unit) for b, unit in counted], runtime.limits().max_buffer_bytes
+            watched, [Counted(b.nbytes, unit) for b, unit in counted], limits.max_buffer_bytes
         )
         self._checked = any(d.binary.instrumented and d.binary.instrumented.instrument == "checked" for d in dispatches)
         self._buffer = runtime.upload(self._notes.initial())
         self.dispatches = [
-            dataclasses.replace(d, notes=_from(self._buffer, 4 * HEADER_WORDS * slot)) for slot, d in enumerate(dispatches)
+            dataclasses.replace(d, notes=_from(self._buffer, 4 * HEADER_WORDS * slot), grid=w.dispatched)
+            for slot, (d, w) in enumerate(zip(dispatches, watched, strict=True))
         ]
 
     def observation(self) -> Observation:
@@ -58,18 +62,35 @@ def _from(buffer: VulkanBuffer, offset: int) -> VulkanBuffer:
     return VulkanBuffer(buffer.block, buffer.start, buffer.taken, buffer.offset + offset, nbytes, nbytes)
 
 
-def _watched(dispatch: Dispatch, counted: Sequence[Buffer]) -> Watched:
-    added = dispatch.binary.instrumented
+def _watched(dispatch: Dispatch, counted: Sequence[Buffer], limits: Limits, seed: int) -> Watched:
+    added, source = dispatch.binary.instrumented, dispatch.binary.source
     if added is None:
         raise UnusableInput(f"binary {dispatch.binary.key[:8]} was compiled without an instrument")
-    extents = (*(buffer.nbytes for buffer in dispatch.buffers), 4 * SLOTS)
     once = {
         binding: number
         for binding, buffer in enumerate(dispatch.buffers)
         for number, each in enumerate(counted)
         if each is buffer
     }
-    return Watched(
-        dispatch.binary.id, added.sites, added.shadow_words, added.invocations, extents, once, dispatch.grid,
-        dispatch.binary.source.text.splitlines(),
-    )  # fmt: skip
+    watched = Watched(
+        identity=dispatch.binary.id,
+        sites=added.sites,
+        shadow_words=added.shadow_words,
+        invocations=added.invocations,
+        extents=(*(buffer.nbytes for buffer in dispatch.buffers), 4 * SLOTS),
+        once=once,
+        grid=dispatch.grid,
+        dispatched=dispatch.grid,
+        lines=source.text.splitlines(),
+    )
+    if added.instrument != "delayed" or not watched.workgroups:
+        return watched
+    found = order(dispatch.grid, seed, limits.units, limits.max_grid)
+    return dataclasses.replace(
+        watched,
+        dispatched=found.dispatched,
+        order=found.words,
+        # Threads of a software device do not run beside each other within a workgroup: to wait gains nothing there.
+        spins=0 if limits.kind == "software" else MOST_SPINS,
+        warp=source.subgroup or max(limits.subgroup_sizes, default=limits.subgroup),
+    )

@@ -20,7 +20,7 @@ HEADER_WORDS = 64
 CAPACITY = 256
 REPORT_WORDS = 8
 _REPORTS_AT, _CAPACITY_AT, _SHADOW_AT, _STARTED, _FINISHED, _RAN, _INVOCATIONS, _SLOT_AT = range(8)
-GRID_AT, SEED_AT, FACTOR_AT, SHIFT_AT, TOTAL_AT, ROTATION_AT = 8, 11, 12, 13, 14, 15
+_ORDER_AT = 8
 _EXTENTS_AT, _ONCE_AT, _ONCE_SHIFT_AT = 16, 32, 48
 MOST_BINDINGS = _ONCE_AT - _EXTENTS_AT
 _KINDS = ("", "outside", "race", "race", "race", "uninitialised", "once")
@@ -32,8 +32,8 @@ class Watched:
     """What the report needs to know of one launch.
 
     extents: bytes of each binding, the executed ids last. once: {binding: the number of its counts}. grid: workgroups
-    along x, y, z. lines: of the translation unit. label: the kernel's name in a report. order: for a delayed build, its
-    header words from `GRID_AT` on.
+    along x, y, z that have work, of those `dispatched`. lines: of the translation unit. label: the kernel's name in a report. order: for a delayed build, its
+    header words from the grid's on.
     """
 
     identity: int
@@ -43,8 +43,11 @@ class Watched:
     extents: tuple[int, ...]
     once: Mapping[int, int]
     grid: tuple[int, int, int]
+    dispatched: tuple[int, int, int]
     lines: Sequence[str]
     order: tuple[int, ...] = ()
+    spins: int = 0
+    warp: int = 1
 
     @property
     def workgroups(self) -> int:
@@ -92,8 +95,12 @@ class Notes:
             header[_CAPACITY_AT] = CAPACITY
             header[_SHADOW_AT] = shadow - start
             header[_SLOT_AT] = slot
-            header[GRID_AT : GRID_AT + len(launch.order)] = launch.order
+            header[_ORDER_AT : _ORDER_AT + len(launch.order)] = launch.order
             header[_EXTENTS_AT : _EXTENTS_AT + len(launch.extents)] = launch.extents
+            if launch.order:
+                # A delayed build counts nothing: the same words say how long and how wide its pauses are.
+                header[_ONCE_AT], header[_ONCE_AT + 1] = launch.spins, launch.warp
+                continue
             for binding, number in launch.once.items():
                 header[_ONCE_AT + binding] = self._counts[number] - start
                 header[_ONCE_SHIFT_AT + binding] = self._counted[number].unit.bit_length() - 1
