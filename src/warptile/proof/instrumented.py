@@ -7,6 +7,7 @@ other orders and at other speeds; every byte of y must stay the same.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import formats
-from warptile.contracts import InstrumentedRuntime, Kernel, Problem, Runtime, Tile, Timeout
+from warptile.contracts import InstrumentedRuntime, Kernel, Problem, Runtime, Tile, Timeout, Verdict
 from warptile.kernels import arrangement_of
 from warptile.layouts import PackedWeights, pack_experts
 from warptile.proof import checks, groups
@@ -55,13 +56,34 @@ def instrumented(
     cases = list(_cases(runtime, kernel, tile, problem, SHAPES[level], seed, cache or ReferenceCache()))
     for case in cases:
         if end is not None and clock() > end:
-            raise Timeout(f"{tile.text()}: the proof passed its deadline of {deadline} s before instrumented {case.name}")
+            raise Timeout(
+                f"{tile.text()}: the proof passed its deadline of {deadline} s before instrumented {case.name}"
+            )
         finding = case.checked(runtime, kernel, tile, seed)
         if finding is not None:
             return finding
     if "delayed" not in runtime.instruments or not cases:
         return None
     return cases[-1].reordered(runtime, kernel, tile, range(seed, seed + ORDERS[level]))
+
+
+def watched(
+    verdict: Verdict,
+    runtime: Runtime,
+    kernel: Kernel,
+    tile: Tile,
+    problem: Problem,
+    cache: ReferenceCache,
+    seconds: float | None,
+) -> Verdict:
+    """A verdict after instrumented runs at its level: wrong where they find something."""
+    if not verdict.right:
+        return verdict
+    seed = verdict.seeds[0] if verdict.seeds else 0
+    finding = instrumented(runtime, kernel, tile, problem, verdict.level, seed, cache, seconds)
+    if finding is None:
+        return verdict
+    return dataclasses.replace(verdict, right=False, failed=finding.check, detail=finding.detail)
 
 
 @dataclass(frozen=True)
@@ -158,7 +180,9 @@ def _grouped(
         case = cache.case(wanted, own.x_rows, shape.experts * shape.n)
         flat = np.ascontiguousarray(case.blocks.reshape(shape.experts, shape.n, -1))
         packed = pack_experts(fmt, flat, shape.experts, shape.n, shape.k, limits.max_buffer_bytes, limits.arrangement)
-        yield _Case(shape.name, own, case.x, packed, ChosenRows(np.ascontiguousarray(shape.ids), _weights(own, shape, seed)))
+        yield _Case(
+            shape.name, own, case.x, packed, ChosenRows(np.ascontiguousarray(shape.ids), _weights(own, shape, seed))
+        )
 
 
 def _weights(problem: Problem, shape: groups.GroupedShape, seed: int) -> NDArray[Any] | None:

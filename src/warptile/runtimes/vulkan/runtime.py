@@ -26,7 +26,7 @@ from warptile.runtimes.vulkan.guards import GuardedBuffer, guarded_buffer, guard
 from warptile.runtimes.vulkan.instance import Instance, PhysicalDevice
 from warptile.runtimes.vulkan.instrument import INSTRUMENTS
 from warptile.runtimes.vulkan.instrument.observing import Observing
-from warptile.runtimes.vulkan.instrument.poison import POISONED_GROUPS, poison_source
+from warptile.runtimes.vulkan.instrument.poison import SharedPoison
 from warptile.runtimes.vulkan.limits import device_limits
 from warptile.runtimes.vulkan.matrix_order import matrix_order
 from warptile.runtimes.vulkan.memory import HOST, Block, Memory, VulkanBuffer, host_cached, live
@@ -63,6 +63,7 @@ class VulkanRuntime:
         self._executed: list[int] = []
         self._scratches = ScratchPool(self.guarded_buffer, self.free)
         self._ceilings: Ceilings | None = None
+        self._poison: SharedPoison | None = None
         self._limits = dataclasses.replace(self._limits, matrix_order=matrix_order(self))
 
     def limits(self) -> Limits:
@@ -198,9 +199,11 @@ class VulkanRuntime:
             run.close()
 
     def poison_shared(self) -> None:
-        """Run a kernel that leaves NaN in all of each workgroup's shared memory, in more workgroups than run at once."""
-        source = poison_source(self._limits)
-        self._queue.run([self._dispatch(Launch(self.compile(source), (), (), (POISONED_GROUPS, 1, 1)))], timed=False)
+        """Run a kernel that leaves NaN in shared memory; see `instrument.poison`."""
+        self._refuse_closed()
+        if self._poison is None:
+            self._poison = SharedPoison(self)
+        self._poison.run()
 
     def executed_ids(self) -> list[int]:
         """What each launch of the last run stored; 0 where it stored nothing."""

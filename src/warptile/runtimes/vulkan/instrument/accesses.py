@@ -12,7 +12,13 @@ from warptile.runtimes.vulkan.instrument.types import Types
 
 _WATCHED = (op.WORKGROUP, op.STORAGE_BUFFER, op.UNIFORM)
 _CHAINS = (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN)
-_POINTER_AT = {op.LOAD: 2, op.STORE: 0, op.ATOMIC_STORE: 0, op.COOPERATIVE_MATRIX_LOAD: 2, op.COOPERATIVE_MATRIX_STORE: 0}
+_POINTER_AT = {
+    op.LOAD: 2,
+    op.STORE: 0,
+    op.ATOMIC_STORE: 0,
+    op.COOPERATIVE_MATRIX_LOAD: 2,
+    op.COOPERATIVE_MATRIX_STORE: 0,
+}
 
 
 @dataclass(frozen=True)

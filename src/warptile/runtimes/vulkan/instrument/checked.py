@@ -52,7 +52,9 @@ class Checked:
 def library_text(name: str, **options: int) -> str:
     """The checking library as one translation unit."""
     text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-    defines = "".join(f"#define {key} {value}\n" for key, value in options.items() if key not in ("SUBGROUPS", "VULKAN"))
+    defines = "".join(
+        f"#define {key} {value}\n" for key, value in options.items() if key not in ("SUBGROUPS", "VULKAN")
+    )
     subgroups = "#extension GL_KHR_shader_subgroup_basic : require\n" if options.get("SUBGROUPS") else ""
     model = "#pragma use_vulkan_memory_model\n" if options.get("VULKAN") else ""
     return f"#version 450\n{model}{subgroups}#define SUBGROUPS {options.get('SUBGROUPS', 0)}\n{defines}{text}"
@@ -141,7 +143,7 @@ def _cells(module: Module, types: Types) -> dict[int, SharedVariable]:
 
 
 def barrier_scope(each: Instruction, types: Types) -> int | None:
-    """The scope whose invocations wait for each other and see each other's shared memory; None for other instructions."""
+    """Whose invocations wait for each other and see each other's shared memory; None for other instructions."""
     if each.opcode != op.CONTROL_BARRIER or not types.value(each.words[2]) & op.SEMANTICS_WORKGROUP_MEMORY:
         return None
     return types.value(each.words[0])

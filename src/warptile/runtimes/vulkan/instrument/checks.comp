@@ -25,6 +25,7 @@ layout(std430, set = 0, binding = DEBUG_BINDING) buffer WarptileDebug { uint D[]
 #define RACE_WRITES 4u
 #define UNINITIALISED 5u
 #define TWICE 6u
+#define OUTSIDE_INNER 7u
 
 #define WRITTEN 0u
 #define READ_HIGH 1u
@@ -214,17 +215,21 @@ void shared_writes_lines(const uint cell, const uint lines, const uint stride, c
 }
 
 bool shared_inside(const bool inside, const uint index, const uint length, const uint site) {
-    note(!inside, OUTSIDE, site, index, length, 0u);
+    note(!inside, OUTSIDE_INNER, site, index, length, 0u);
     return inside;
 }
 
 // Element `index` of an array of elements `stride` bytes apart, of which bytes up to `end` (from the first element's start)
-// are touched; `inner`: whether all further indices are inside what they index.
-bool buffer_inside(const uint binding, const uint index, const uint stride, const uint end, const bool inner, const uint site) {
+// are touched; `inner`: whether all further indices are inside what they index, else one that is not, and its limit.
+bool buffer_inside(
+    const uint binding, const uint index, const uint stride, const uint end, const bool inner, const uint bad_index,
+    const uint length, const uint site
+) {
     const uint extent = D[EXTENTS + binding];
-    const bool inside = inner && end <= extent && index <= (extent - end) / stride;
+    const bool inside = end <= extent && index <= (extent - end) / stride;
+    note(!inner, OUTSIDE_INNER, site, bad_index, length, 0u);
     note(!inside, OUTSIDE, site, index, extent, 0u);
-    return inside;
+    return inner && inside;
 }
 
 // Bytes start .. start + size of element `index`, counted as written by this invocation of this launch.
@@ -261,6 +266,6 @@ void main() {
 #endif
     shared_reads_lines(0u, 0u, 0u, 0u, 0u);
     shared_writes_lines(0u, 0u, 0u, 0u, 0u);
-    if (shared_inside(true, 0u, 0u, 0u) && buffer_inside(0u, 0u, 1u, 0u, true, 0u)) buffer_written_lines(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
+    if (shared_inside(true, 0u, 0u, 0u) && buffer_inside(0u, 0u, 1u, 0u, true, 0u, 0u, 0u)) buffer_written_lines(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
     leave();
 }

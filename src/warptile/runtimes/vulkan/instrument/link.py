@@ -115,9 +115,9 @@ class _Linker:
         listed = set(entry.words[interface_start(entry) :])
         every = self._module.version >= 0x00010400
         for each in self._module.globals:
-            if each.opcode == op.VARIABLE and each.words[1] in self._fresh and each.words[1] not in listed:
-                if every or each.words[2] == op.INPUT:
-                    entry.words.append(each.words[1])
+            made = each.opcode == op.VARIABLE and each.words[1] in self._fresh and each.words[1] not in listed
+            if made and (every or each.words[2] == op.INPUT):
+                entry.words.append(each.words[1])
 
 
 def functions_of(module: Module) -> Iterator[list[Instruction]]:

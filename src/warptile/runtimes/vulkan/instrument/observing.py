@@ -33,9 +33,7 @@ class Observing:
         counted = list(once.items())
         limits = runtime.limits()
         watched = [_watched(d, [buffer for buffer, _ in counted], limits, seed + i) for i, d in enumerate(dispatches)]
-        self._notes = Notes(
-            watched, [Counted(b.nbytes, unit) for b, unit in counted], limits.max_buffer_bytes
-        )
+        self._notes = Notes(watched, [Counted(b.nbytes, unit) for b, unit in counted], limits.max_buffer_bytes)
         self._checked = any(d.binary.instrumented and d.binary.instrumented.instrument == "checked" for d in dispatches)
         self._buffer = runtime.upload(self._notes.initial())
         self.dispatches = [

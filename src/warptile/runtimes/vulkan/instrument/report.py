@@ -23,8 +23,8 @@ _REPORTS_AT, _CAPACITY_AT, _SHADOW_AT, _STARTED, _FINISHED, _RAN, _INVOCATIONS, 
 _ORDER_AT = 8
 _EXTENTS_AT, _ONCE_AT, _ONCE_SHIFT_AT = 16, 32, 48
 MOST_BINDINGS = _ONCE_AT - _EXTENTS_AT
-_KINDS = ("", "outside", "race", "race", "race", "uninitialised", "once")
-_WRITE_READ, _READ_WRITE = 2, 3
+_KINDS = ("", "outside", "race", "race", "race", "uninitialised", "once", "outside")
+_READ_WRITE, _INNER = 3, 7
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Watched:
     """What the report needs to know of one launch.
 
     extents: bytes of each binding, the executed ids last. once: {binding: the number of its counts}. grid: workgroups
-    along x, y, z that have work, of those `dispatched`. lines: of the translation unit. label: the kernel's name in a report. order: for a delayed build, its
-    header words from the grid's on.
+    along x, y, z that have work, of those `dispatched`. lines: of the translation unit. order: of a delayed build, its
+    header words from the grid's on; spins, warp: the longest pause and a warp's invocations.
     """
 
     identity: int
@@ -82,7 +82,9 @@ class Notes:
             at += launch.shadow_words * launch.workgroups
         self._words = at
         if 4 * at > most_bytes:
-            raise DoesNotFit("an instrumented run's notes <= the device's storage-buffer range", f"{4 * at} > {most_bytes}")
+            raise DoesNotFit(
+                "an instrumented run's notes <= the device's storage-buffer range", f"{4 * at} > {most_bytes}"
+            )
         self._shadows = shadows
 
     def initial(self) -> NDArray[np.uint32]:
@@ -161,8 +163,9 @@ class Notes:
         extent = 0
         if _KINDS[kind] == "outside":
             extent = other
-            unit = f" elements of {site.per} bytes, bytes there are {other}" if not site.shared else f"length {other}"
-            what = f"{doing} {name}, outside: {unit.strip()}"
+            inner = f"index {index} into an array of {other} in {site.name}"
+            whole = f"{name} of {site.per} bytes an element, the buffer has {other} bytes"
+            what = f"{doing} outside: {inner if kind == _INNER else whole}"
         elif _KINDS[kind] == "once":
             by = (other & 0x0FFFFFFF) - 1
             who = f"invocation {by & 1023} of workgroup number {by >> 10} of launch {(other >> 28) - 1}"

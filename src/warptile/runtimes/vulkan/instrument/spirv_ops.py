@@ -52,7 +52,7 @@ OPERANDS = {
     COMPOSITE_CONSTRUCT: "iii*", COMPOSITE_EXTRACT: "iiil*", CONTROL_BARRIER: "iii", MEMORY_BARRIER: "ii",
     PHI: "iii*", LOOP_MERGE: "iil*", SELECTION_MERGE: "il", LABEL: "i", BRANCH: "i", BRANCH_CONDITIONAL: "iiil*",
     RETURN: "", RETURN_VALUE: "i", 252: "", 255: "", NO_LINE: "",
-    **{op: "iii*" for op in (*range(109, 116), BITCAST, *range(126, 192), *range(194, 206))},
+    **dict.fromkeys((*range(109, 116), BITCAST, *range(126, 192), *range(194, 206)), "iii*"),
     **{op: "iiii*" for op in range(ATOMIC_LOAD, 243) if op != ATOMIC_STORE},
     ATOMIC_STORE: "iiii",
 }  # fmt: skip

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from warptile.contracts.errors import CompileFailed
 from warptile.runtimes.vulkan.instrument import spirv_ops as op
 from warptile.runtimes.vulkan.instrument.accesses import Access, pointer_at
+from warptile.runtimes.vulkan.instrument.bits import all_bits, as_uint
 from warptile.runtimes.vulkan.instrument.build import Builder, FunctionBuilder
 from warptile.runtimes.vulkan.instrument.module import Instruction
-from warptile.runtimes.vulkan.instrument.types import Types
+from warptile.runtimes.vulkan.instrument.types import Matrix, Types
 
 _CONSTANT_OPERANDS = {op.COOPERATIVE_MATRIX_LOAD: (3,), op.COOPERATIVE_MATRIX_STORE: (2,)}
 _STRIDE_AT = {op.COOPERATIVE_MATRIX_LOAD: 4, op.COOPERATIVE_MATRIX_STORE: 3}
@@ -77,9 +78,7 @@ class Wrappers:
             self._made[key] = self._make(access, result, kinds)
         dynamic = [i for i, step in zip(access.pointer.indices, steps, strict=True) if step[0] == "index"]
         name = w[1] if has_result else builder.module.new_id()
-        return Instruction(
-            op.FUNCTION_CALL, [result, name, self._made[key], *dynamic, *passed, builder.constant(site)]
-        )
+        return Instruction(op.FUNCTION_CALL, [result, name, self._made[key], *dynamic, *passed, builder.constant(site)])
 
     def _steps(self, access: Access) -> tuple[tuple[str, int], ...]:
         """Each index of the chain: ("member", its number) or ("index", its type)."""
@@ -121,7 +120,7 @@ class Wrappers:
         place = self._place(f, access, steps, indices, shared is not None)
         matrix = types.matrix(self._matrix_type(each, kinds)) if each.opcode in _STRIDE_AT else None
         lines = _lines(types, each, matrix) if matrix is not None else (1, 0)
-        stride = self._as_uint(f, values[-1], kinds[-1]) if matrix is not None else 0
+        stride = as_uint(f, self._builder, types, values[-1], kinds[-1]) if matrix is not None else 0
         if shared is not None:
             inside = self._inside_shared(f, place, shared, lines, stride, site)
         else:
@@ -154,7 +153,7 @@ class Wrappers:
                 at = types.element(at, number)
                 continue
             raw = left.pop(0)
-            index = self._as_uint(f, raw, number)
+            index = as_uint(f, self._builder, types, raw, number)
             length = types.length(at)
             if length is None:
                 place.outer, place.outer_stride = index, types.stride(at)
@@ -180,7 +179,9 @@ class Wrappers:
         if lines[1]:
             per = self._types.components(place.type_id)
             span = lines[1] // self._types.nbytes(self._types.scalar(place.type_id))
-            last = f.add(place.at, f.scaled(f.value(op.I_MUL, builder.uint, stride, builder.constant(lines[0] - 1)), per))
+            last = f.add(
+                place.at, f.scaled(f.value(op.I_MUL, builder.uint, stride, builder.constant(lines[0] - 1)), per)
+            )
             limit = builder.constant(max(0, shared.cells - span) + 1)
             whole = f.value(op.U_LESS_THAN, builder.bool, last, limit)
             index = f.value(op.SELECT, builder.uint, inside, last, index)
@@ -200,10 +201,9 @@ class Wrappers:
                 raise CompileFailed("instrument: a matrix in a buffer of structures")
             index = f.add(index, f.value(op.I_MUL, builder.uint, stride, builder.constant(lines[0] - 1)))
         end = f.add(place.at, builder.constant(size))
-        return f.call(
-            builder.bool, self._library["buffer_inside"],
-            binding, index, builder.constant(place.outer_stride), end, place.inner, site,
-        )  # fmt: skip
+        inner = (place.inner, place.bad_index, place.bad_length)
+        stride_id = builder.constant(place.outer_stride)
+        return f.call(builder.bool, self._library["buffer_inside"], binding, index, stride_id, end, *inner, site)
 
     def _note_written(
         self, f: FunctionBuilder, place: _Place, binding: int, lines: tuple[int, int], stride: int, site: int
@@ -241,7 +241,7 @@ class Wrappers:
         elif each.opcode == op.LOAD:
             f.call(builder.void, library["shared_reads"], place.at, builder.constant(count), site)
         elif each.opcode == op.STORE:
-            for number, bits in enumerate(self._all_bits(f, values[0], kinds[0])):
+            for number, bits in enumerate(all_bits(f, builder, types, values[0], kinds[0])):
                 cell = f.add(place.at, builder.constant(number)) if number else place.at
                 f.call(builder.void, library["shared_write"], cell, bits, site)
         else:
@@ -281,54 +281,15 @@ class Wrappers:
     def _matrix_type(self, each: Instruction, kinds: list[int]) -> int:
         return each.words[0] if each.opcode == op.COOPERATIVE_MATRIX_LOAD else kinds[0]
 
-    def _nothing(self, f: FunctionBuilder, result: int, matrix: object) -> int:
+    def _nothing(self, f: FunctionBuilder, result: int, matrix: Matrix | None) -> int:
         """Zero, for what is not read. A cooperative matrix is made of one constituent."""
         if matrix is None:
             return self._builder.null(result)
         return f.value(op.COMPOSITE_CONSTRUCT, result, self._builder.null(self._types.kind(result).words[1]))
 
-    def _as_uint(self, f: FunctionBuilder, value: int, kind: int) -> int:
-        found = self._types.kind(kind)
-        if kind == self._builder.uint:
-            return value
-        if found.opcode != op.TYPE_INT:
-            raise CompileFailed("instrument: an index that is no whole number")
-        if found.words[1] == 32:
-            return f.value(op.BITCAST, self._builder.uint, value)
-        return f.value(op.U_CONVERT, self._builder.uint, value)
 
-    def _all_bits(self, f: FunctionBuilder, value: int, kind: int) -> list[int]:
-        """32 bits of every scalar of a value, in order."""
-        builder, types = self._builder, self._types
-        if types.is_scalar(kind):
-            return [self._bits(f, value, kind)]
-        members = range(types.length(kind) or 0)
-        parts = [(m, types.element(kind, m if types.is_struct(kind) else 0)) for m in members]
-        found = []
-        for member, part in parts:
-            found += self._all_bits(f, f.value(op.COMPOSITE_EXTRACT, part, value, member), part)
-        del builder
-        return found
-
-    def _bits(self, f: FunctionBuilder, value: int, kind: int) -> int:
-        builder, found = self._builder, self._types.kind(kind)
-        if kind == builder.uint:
-            return value
-        if found.opcode == op.TYPE_BOOL:
-            return f.value(op.SELECT, builder.uint, value, builder.constant(1), builder.constant(0))
-        if found.words[1] == 32:
-            return f.value(op.BITCAST, builder.uint, value)
-        if found.opcode == op.TYPE_INT:
-            return f.value(op.U_CONVERT, builder.uint, value)
-        wide = f.value(op.F_CONVERT, builder.type(op.TYPE_FLOAT, 32), value)
-        return f.value(op.BITCAST, builder.uint, wide)
-
-
-def _lines(types: Types, each: Instruction, matrix: object) -> tuple[int, int]:
+def _lines(types: Types, each: Instruction, matrix: Matrix) -> tuple[int, int]:
     """(lines of a matrix in memory, bytes of a line)."""
-    from warptile.runtimes.vulkan.instrument.types import Matrix
-
-    assert isinstance(matrix, Matrix)
     layout = types.value(each.words[_CONSTANT_OPERANDS[each.opcode][0]])
     if len(each.words) <= _STRIDE_AT[each.opcode]:
         raise CompileFailed("instrument: a matrix access without a stride")
