@@ -18,6 +18,7 @@ layout(std430, set = 0, binding = DEBUG_BINDING) buffer WarptileDebug { uint D[]
 #define EXTENTS 16u
 #define ONCE 32u
 #define ONCE_SHIFT 48u
+#define CUT 63u
 
 #define OUTSIDE 1u
 #define RACE_WRITE_READ 2u
@@ -86,6 +87,10 @@ void enter(const uint id, const uint words) {
 }
 
 void leave() {
+    // A software device ends every loop once an invocation has gone round many times in all: this one tells.
+    uint turns = 0u;
+    for (const uint wanted = min(D[CAPACITY], 4u); turns < wanted; ++turns) atomicOr(D[CUT], 0u);
+    if (turns < min(D[CAPACITY], 4u)) atomicAdd(D[CUT], 1u);
     atomicAdd(D[INVOCATIONS], 1u);
     if (gl_LocalInvocationIndex == 0u) atomicAdd(D[FINISHED], 1u);
     if (found_kind != 0u) {
@@ -238,10 +243,12 @@ void buffer_written(const uint binding, const uint index, const uint stride, con
     if (counts != 0u) {
         const uint by = ((D[SLOT] + 1u) << 28) | ((workgroup << ID_BITS | me) + 1u) & 0x0fffffffu;
         const uint shift = D[ONCE_SHIFT + binding], first = (index * stride + start) >> shift;
-        for (uint i = 0u; i < max(size >> shift, 1u); ++i) {
+        uint i = 0u;
+        do {
             const uint before = atomicExchange(D[counts + first + i], by);
             note(before != 0u, TWICE, site, first + i, before, 0u);
-        }
+            ++i;
+        } while (i < size >> shift);
     }
 }
 

@@ -17,6 +17,9 @@ from warptile.runtimes.vulkan.instrument.module import Instruction
 from warptile.runtimes.vulkan.instrument.types import Matrix, Types
 
 _CONSTANT_OPERANDS = {op.COOPERATIVE_MATRIX_LOAD: (3,), op.COOPERATIVE_MATRIX_STORE: (2,)}
+_UNROLLED = 4
+"""Scalars of a load that are asked for one by one, not in a loop."""
+
 _STRIDE_AT = {op.COOPERATIVE_MATRIX_LOAD: 4, op.COOPERATIVE_MATRIX_STORE: 3}
 
 
@@ -236,8 +239,10 @@ class Wrappers:
             name = "shared_reads_lines" if each.opcode == op.COOPERATIVE_MATRIX_LOAD else "shared_writes_lines"
             arguments = (place.at, builder.constant(lines[0]), f.scaled(stride, count), cells, site)
             f.call(builder.void, library[name], *arguments)
-        elif each.opcode == op.LOAD and count == 1:
-            f.call(builder.void, library["shared_read"], place.at, site)
+        elif each.opcode == op.LOAD and count <= _UNROLLED:
+            for number in range(count):
+                cell = f.add(place.at, builder.constant(number)) if number else place.at
+                f.call(builder.void, library["shared_read"], cell, site)
         elif each.opcode == op.LOAD:
             f.call(builder.void, library["shared_reads"], place.at, builder.constant(count), site)
         elif each.opcode == op.STORE:
