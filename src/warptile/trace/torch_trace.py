@@ -90,6 +90,6 @@ def _place(event: Any) -> tuple[str, bool]:
     while at is not None:
         matmul = matmul or at.name == OP
         if str(at.name).startswith(_MARK):
-            return str(at.name).removeprefix(_MARK), matmul
+            return str(at.name).removeprefix(_MARK).removesuffix(".group"), matmul
         at = at.cpu_parent
     return "", matmul

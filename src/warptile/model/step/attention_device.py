@@ -73,9 +73,7 @@ def rotate(
     if block < queries:
         head = block * BLOCK + tl.arange(0, BLOCK)
         inside = head < heads
-        x = rotated(
-            Q + token * q_stride, QBias, QNorm, Cos, Sin, head, inside, position, eps, offset, BIAS, NORM, D, W
-        )
+        x = rotated(Q + token * q_stride, QBias, QNorm, Cos, Sin, head, inside, position, eps, offset, BIAS, NORM, D, W)
         target = Turned + (token * heads + head[:, None]) * D + d[None, :]
         tl.store(target, x.to(Turned.dtype.element_ty), mask=inside[:, None] & (d < D)[None, :])
     else:
@@ -163,13 +161,39 @@ def attend_many(
     whole = low if WINDOW else (position + block * ROWS + 1) // KEYS * KEYS
     for start in range(low, whole, KEYS):
         most, total, acc = tile_added(
-            q, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
-            False, WINDOW, D, W,
+            q,
+            keys,
+            values,
+            start + tl.arange(0, KEYS),
+            low,
+            high,
+            most,
+            total,
+            acc,
+            row_at,
+            scale * LOG2E,
+            False,
+            WINDOW,
+            D,
+            W,
         )
     for start in range(whole, high, KEYS):
         most, total, acc = tile_added(
-            q, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
-            True, WINDOW, D, W,
+            q,
+            keys,
+            values,
+            start + tl.arange(0, KEYS),
+            low,
+            high,
+            most,
+            total,
+            acc,
+            row_at,
+            scale * LOG2E,
+            True,
+            WINDOW,
+            D,
+            W,
         )
     total = tl.where(total > 0, total, 1.0)
     tl.store(Out + at, (acc / total[:, None]).to(Out.dtype.element_ty), mask=wide)
@@ -226,8 +250,21 @@ def attend_one(
         row_at = position + tl.zeros((ROWS,), tl.int32)
         for start in range(low, high, KEYS):
             most, total, acc = tile_added(
-                q, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
-                True, 0, D, W,
+                q,
+                keys,
+                values,
+                start + tl.arange(0, KEYS),
+                low,
+                high,
+                most,
+                total,
+                acc,
+                row_at,
+                scale * LOG2E,
+                True,
+                0,
+                D,
+                W,
             )
         out = Out + head[:, None] * D + d[None, :]
         if active == 1:

@@ -18,7 +18,7 @@ def add_norm(
     X, Y, After, Weight, Out, width, eps, offset, ADD: tl.constexpr, AFTER: tl.constexpr, BLOCK: tl.constexpr,
     PDL: tl.constexpr,
 ):  # fmt: skip
-    """ADD: x += y, y normed by `After` first where AFTER. Then out = norm(x) by `Weight`. Rows of `width`, grid (rows,).
+    """ADD: x += y, y normed by `After` first where AFTER. Then out = norm(x) by `Weight`. Grid (rows of `width`,).
 
     offset is added to both weights. Sums and products are fp32; x + y and a normed y are rounded as they are stored.
     """

@@ -49,7 +49,7 @@ class Linears:
             isinstance(m, QuantLinear) and m.group is first.group for m in self.modules
         ):
             assert first.group is not None
-            found = first.group.compute(x)
+            found = first.group(x)
             return [found[m.index] for m in self.modules if isinstance(m, QuantLinear)]
         return [one(module, x) for module in self.modules]
 
@@ -60,16 +60,17 @@ class Linears:
 
     def outputs(self) -> list[int]:
         """n_i."""
-        return [int(m.out_features) for m in self.modules]  # type: ignore[arg-type]
+        return [int(m.out_features) for m in self.modules]
 
 
 def one(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """x w^T without the bias."""
-    if isinstance(module, QuantLinear):
-        assert module.group is not None
-        return module.group.product(module.index, x)
-    assert isinstance(module, nn.Linear)
-    return nn.functional.linear(x, module.weight)
+    """x w^T without the bias, which only linears that are not packed may have."""
+    if isinstance(module, nn.Linear):
+        return nn.functional.linear(x, module.weight)
+    assert isinstance(module, QuantLinear)
+    assert module.bias is None
+    y: torch.Tensor = module(x)
+    return y
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def layers_of(model: Any) -> list[Layer] | None:
     config = model.config
     if config.model_type not in KNOWN or getattr(config, "final_logit_softcapping", None) is not None:
         return None
-    if getattr(config, "use_bidirectional_attention", False):
+    if getattr(config, "use_bidirectional_attention", False) or getattr(model.lm_head, "bias", None) is not None:
         return None
     found = [_layer(layer, config, i) for i, layer in enumerate(model.model.layers)]
     return None if any(layer is None for layer in found) else [layer for layer in found if layer is not None]

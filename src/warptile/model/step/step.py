@@ -94,8 +94,7 @@ class Step:
             added, after = self._inner(layer, y), layer.after and layer.after[1]
         y = self._add_norm(x, added, after, self._final)
         head = self.model.lm_head
-        logits = one(head, y)
-        return logits if getattr(head, "bias", None) is None else logits + head.bias
+        return one(head, y)
 
     def pick(self, logits: torch.Tensor) -> None:
         """The likeliest token of `logits` into `token` and `found`; `position` moves on by one."""
@@ -168,7 +167,7 @@ class Step:
 
 
 def _width(head: int) -> int:
-    return max(LEAST_ROWS, triton.next_power_of_2(head))
+    return max(LEAST_ROWS, 1 << (head - 1).bit_length())
 
 
 def _shape_of(shared_bytes: int, head: int, item: int) -> tuple[int, int, int, int]:
