@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -12,16 +11,20 @@ from warptile import formats, kernels
 from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.kernels.triton.dequantize.kernel import DequantizeTile
 from warptile.kernels.triton.program import Program
-from warptile.layouts.triton import arrangement
+from warptile.layouts.triton import MOST_PLANES, arrangement
+from warptile.layouts.triton.parameters import decoder_parameters
 from warptile.layouts.triton.repack import repack
 from warptile.model.group import Experts, Group
+from warptile.model.rows_device import chosen_rows
 from warptile.places import Places
 from warptile.routing import Notices
 from warptile.runtimes.triton.engine import DTYPES, engine_of
 from warptile.runtimes.triton.memory import to_tensor
 from warptile.torch_experts import TorchExperts, matmul_id
-from warptile.torch_ops import TableRouter, TorchWeight, add_router, matmul_torch, serve_from_tables
+from warptile.torch_ops import TableRouter, TorchWeight, add_router, current, matmul_torch, serve_from_tables
 from warptile.weights import QuantTensor
+
+ROWS_A_PROGRAM = 16
 
 
 class TorchBackend:
@@ -162,7 +165,7 @@ def packed_joined(parts: Sequence[QuantTensor], device: torch.device) -> TorchWe
         raise UnusableInput(
             f"weight {first.format.name} [{n}, {k}] takes {needed} bytes, more than a buffer there holds"
         )
-    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+    with current(device):
         source = torch.empty(n * first.format.row_bytes(k), dtype=torch.uint8, device=device)
         done = 0
         for w in parts:
@@ -182,7 +185,7 @@ def _runs(weights: Sequence[QuantTensor]) -> list[list[QuantTensor]]:
 
 
 class TorchRows:
-    """Rows of a packed matrix on its device: their words gathered into a matrix of their own, which is decoded."""
+    """Rows of a packed matrix on its device, decoded in one launch."""
 
     def __init__(self, group: TorchGroup) -> None:
         self._group = group
@@ -195,9 +198,17 @@ class TorchRows:
 
 @torch.library.custom_op("warptile::rows", mutates_args=())
 def _rows(words: torch.Tensor, ids: torch.Tensor, format: str, n: int, k: int, dtype: torch.dtype) -> torch.Tensor:
-    """w[ids[...], :] in `dtype` for quad words of w[n, k]."""
-    few = TorchWeight(gathered(TorchWeight(words, format, n, k), ids.reshape(-1)), format, ids.numel(), k)
-    return dequantized(few, dtype).view(*ids.shape, k)
+    """w[ids[...], :] in `dtype` for quad words of w[n, k], NaN for an id outside."""
+    arranged = arrangement(formats.by_name(format).layout, k)
+    starts, _ = arranged.offsets(n)
+    planes = (*starts[:-1], *(0,) * (MOST_PLANES - len(starts) + 1))
+    out = torch.empty((*ids.shape, k), dtype=dtype, device=words.device)
+    flat = ids.reshape(-1).contiguous()
+    with current(words.device):
+        chosen_rows[(k // arranged.step, -(-flat.numel() // ROWS_A_PROGRAM))](
+            words, flat, out, flat.numel(), n, k, *planes, L=decoder_parameters(arranged), TILE=ROWS_A_PROGRAM
+        )
+    return out
 
 
 @_rows.register_fake
@@ -216,23 +227,3 @@ def dequantized(weight: TorchWeight, dtype: torch.dtype) -> torch.Tensor:
     out = torch.empty((weight.n, weight.k), dtype=dtype, device=weight.words.device)
     engine.decode(engine.prepared(problem, tile.text()), weight.words, out)
     return out
-
-
-def gathered(weight: TorchWeight, ids: torch.Tensor) -> torch.Tensor:
-    """Quad words of the matrix whose row i is row ids[i] of `weight`, to the bit."""
-    arranged = arrangement(formats.by_name(weight.format).layout, weight.k)
-    starts, _ = arranged.offsets(weight.n)
-    targets, total = arranged.offsets(ids.numel())
-    words = torch.zeros(total, dtype=torch.int32, device=ids.device)
-    for plane, start, target in zip(arranged.planes, starts, targets, strict=True):
-        steps, row_bits = weight.k // plane.span, plane.per * plane.bits
-        source, out = (
-            part.view(torch.uint8)[: steps * _padded(n) * row_bits // 8].view(steps, _padded(n), row_bits // 8)
-            for part, n in ((weight.words[start:], weight.n), (words[target:], ids.numel()))
-        )
-        out[:, : ids.numel()] = source[:, ids]
-    return words
-
-
-def _padded(rows: int) -> int:
-    return -(-rows // 16) * 16
