@@ -40,22 +40,42 @@ def load(
     used, where it does not fit the memory there is, and for an unknown device.
     """
     require_model()
-    from warptile.model.build import build
-    from warptile.model.memory import refuse_too_large
     from warptile.model.tensors import ModelTensors
     from warptile.model.tokenizer import tokenizer_of
 
     tensors = ModelTensors.of(open_gguf(path))
     where = device or first_device()
-    _refuse_device(where, dense)
-    refuse_too_large(tensors, where, dense, dtype)
+    refuse(tensors, where, dtype, dense)
     tokenizer = tokenizer_of(tensors.file)
+    return load_model(tensors, where, dtype, dense, batch_invariant, places), tokenizer
+
+
+def refuse(tensors: ModelTensors, device: str, dtype: torch.dtype | None = None, dense: bool = False) -> None:
+    """Raises UnusableInput for an unknown device, and where the weights do not fit the memory there is."""
+    from warptile.model.memory import refuse_too_large
+
+    _refuse_device(device, dense)
+    refuse_too_large(tensors, device, dense, dtype)
+
+
+def load_model(
+    tensors: ModelTensors,
+    device: str,
+    dtype: torch.dtype | None = None,
+    dense: bool = False,
+    batch_invariant: bool = False,
+    places: Places | None = None,
+) -> Any:
+    """The model alone; arguments and errors are `load`'s."""
+    from warptile.model.build import build
+
+    refuse(tensors, device, dtype, dense)
     if dense:
-        return build(tensors, None, torch_device(where), _dtype(tensors, where, dtype)), tokenizer
-    backend = _backend(where, batch_invariant, places)
-    model = build(tensors, backend, backend.device, _dtype(tensors, where, dtype))
+        return build(tensors, None, torch_device(device), _dtype(tensors, device, dtype))
+    backend = _backend(device, batch_invariant, places)
+    model = build(tensors, backend, backend.device, _dtype(tensors, device, dtype))
     weakref.finalize(model, backend.close)
-    return model, tokenizer
+    return model
 
 
 def require_model() -> None:
