@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -35,14 +35,6 @@ from warptile.tuning.stand import Stand
 ROUNDS = 40
 LEAST_S = 1.0
 PROVE_DEADLINE_S = 90.0
-
-
-class BenchStand(Stand, Protocol):
-    """A stand that also knows the device's ceilings."""
-
-    def ceilings(self) -> Ceilings:
-        """Measured read bytes/s, FLOP/s and empty launch."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,7 @@ class OpsReport:
 
 
 def bench_ops(
-    stand: BenchStand,
+    stand: Stand,
     workload: Workload,
     ms: Sequence[int],
     kernels: Sequence[Kernel],

@@ -70,7 +70,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with _notices_in_a_line():
-            code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False)
+            code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False, obj=tuple(given))
     except KeyboardInterrupt:
         return _stopped()
     except BrokenPipeError:
