@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from warptile.model.step.device import fetch_ahead
+
 LOG2E = tl.constexpr(1.4426950408889634)
 
 
@@ -202,21 +204,26 @@ def attend_many(
 @triton.jit
 def attend_one(
     Q, K, V, QBias, KBias, VBias, QNorm, KNorm, Cos, Sin, Position, Keys, Values, Out, Part, Count,
-    length, eps, offset, scale,
+    Next, next_bytes, length, eps, offset, scale,
     BIAS: tl.constexpr, NORM: tl.constexpr, GROUP: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
-    ROWS: tl.constexpr, KEYS: tl.constexpr, SPLITS: tl.constexpr, PDL: tl.constexpr,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, SPLITS: tl.constexpr, AHEAD: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """One token's attention, its key and value put into the cache: `rotate` and `attend_many` in one launch.
 
     Keys are cut into at most SPLITS parts of whole KEYS; the program of a key head that ends last joins them, in their
     order. Part: fp32[key heads, SPLITS, GROUP, D + 2]; Count: i32[key heads], zero before and after. Grid (key heads,
-    SPLITS). ROWS: query heads of a key head, at least 16.
+    SPLITS). ROWS: query heads of a key head, at least 16. AHEAD, Next: as in `device.add_norm`.
     """
-    if PDL:
-        gdc_launch_dependents()
-        gdc_wait()
     shared = tl.program_id(0)
     split = tl.program_id(1)
+    if PDL:
+        gdc_launch_dependents()
+    if AHEAD and split >= SPLITS:
+        program = (split - SPLITS) * tl.num_programs(0) + shared
+        fetch_ahead(Next, next_bytes, program, (tl.num_programs(1) - SPLITS) * tl.num_programs(0), AHEAD)
+        return
+    if PDL:
+        gdc_wait()
     position = tl.load(Position)
     first = tl.maximum(0, position + 1 - WINDOW) if WINDOW else 0
     count = position + 1 - first
