@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from threading import Thread
 
 import torch
 
 from warptile import formats, kernels
-from warptile.contracts import Limits, Problem, UnusableInput
+from warptile.contracts import Limits, Problem, UnusableInput, WarptileError, Workload
 from warptile.kernels.triton.dequantize.kernel import DequantizeTile
 from warptile.kernels.triton.program import Program
 from warptile.layouts.triton import MOST_PLANES, arrangement
 from warptile.layouts.triton.parameters import decoder_parameters
 from warptile.layouts.triton.repack import repack
 from warptile.model.group import Experts, Group
+from warptile.model.modules import QuantLinear
 from warptile.model.rows_device import chosen_rows
 from warptile.places import Places
 from warptile.routing import Notices
-from warptile.runtimes.triton.engine import DTYPES, engine_of
+from warptile.runtimes.triton.engine import DTYPES, Engine, engine_of
 from warptile.runtimes.triton.memory import to_tensor
 from warptile.torch_experts import TorchExperts, matmul_id
 from warptile.torch_ops import TableRouter, TorchWeight, add_router, current, matmul_torch, serve_from_tables
 from warptile.weights import QuantTensor
+from warptile.workloads.joined import joined, largest_parts
 
 ROWS_A_PROGRAM = 16
 
@@ -37,6 +41,30 @@ class TorchBackend:
         self.joined = _joined_router(serve_from_tables(device, places), device)
         self.device = device
         self.batch_invariant = batch_invariant
+        self._ahead: Thread | None = None
+
+    def expect(self, workload: Workload, dtype: torch.dtype, ms: Sequence[int]) -> None:
+        """Begin to compile what serves a model's linears for these numbers of tokens, while they are loaded. What does
+        not compile is left to its first use."""
+        if self.device.type != "cuda" or self.batch_invariant:
+            return
+        for matrix, largest in largest_parts(workload).items():
+            self.joined.know(*matrix, largest)
+        asked = (p for m in ms for p in joined(workload).problems(m) if not p.grouped)
+        problems = {replace(p, x_dtype=DTYPES[dtype], y_dtype=DTYPES[dtype], count=1): None for p in asked}
+
+        def work() -> None:
+            with suppress(WarptileError), torch.cuda.device(self.device):
+                compile_problems(engine_of(self.device), problems)
+
+        self._ahead = Thread(target=work, daemon=True)
+        self._ahead.start()
+
+    def wait(self) -> None:
+        """Until what `expect` began has ended."""
+        if self._ahead is not None:
+            self._ahead.join()
+            self._ahead = None
 
     def group(self, weights: Sequence[QuantTensor]) -> Group:
         return TorchGroup(weights, self)
@@ -77,7 +105,7 @@ class TorchGroup(Group):
         for i, run in enumerate(_runs(weights)):
             packed = packed_joined(run, backend.device)
             if len(run) > 1:
-                backend.joined.know(packed, run)
+                backend.joined.know(packed.format, packed.n, packed.k, max(w.shape[0] for w in run))
             name = f"words{i}"
             self.register_buffer(name, packed.words, persistent=False)
             self.parts.append((name, packed.format, packed.n, packed.k, [w.shape[0] for w in run]))
@@ -95,19 +123,29 @@ class TorchGroup(Group):
 
 
 def compile_ahead(model: torch.nn.Module, dtype: torch.dtype, ms: Iterable[int]) -> None:
-    """Compile side by side what the packed matmuls of a model on a card need for these numbers of tokens.
+    """Compile side by side what the packed matmuls of a model on a card need for these numbers of tokens; the output
+    matmul is asked for one.
 
     Nothing is done for models whose weights lie elsewhere. What does not compile is left to its first use.
     """
+    plan = getattr(getattr(model, "hf_quantizer", None), "plan", None)
+    if isinstance(backend := getattr(plan, "backend", None), TorchBackend):
+        backend.wait()
+    wanted = tuple(ms)
     problems: dict[Problem, None] = {}
     device = None
-    for group in (module for module in model.modules() if isinstance(module, TorchGroup)):
-        device = group.words0.device
-        for _, format, n, k, _ in group.parts:
-            problems |= {Problem(format, n, k, m, DTYPES[dtype], DTYPES[dtype]): None for m in ms}
-    if device is None:
-        return
-    engine = engine_of(device)
+    for module in model.modules():
+        if isinstance(module, QuantLinear) and isinstance(module.group, TorchGroup):
+            device = module.group.words0.device
+            tokens = (1,) if module is getattr(model, "lm_head", None) else wanted
+            for _, format, n, k, _ in module.group.parts:
+                problems |= {Problem(format, n, k, m, DTYPES[dtype], DTYPES[dtype]): None for m in tokens}
+    if device is not None:
+        compile_problems(engine_of(device), problems)
+
+
+def compile_problems(engine: Engine, problems: Iterable[Problem]) -> None:
+    """Compile side by side what serves some problems."""
     programs: dict[str, Program] = {}
     for problem in problems:
         kernel, tile = kernels.parse_tile(engine.tile(problem))
@@ -127,9 +165,9 @@ class JoinedRouter:
         self._largest: dict[tuple[str, int, int], int] = {}
         self._notices = Notices()
 
-    def know(self, joined: TorchWeight, parts: Sequence[QuantTensor]) -> None:
-        """Take up a joined matrix and its parts."""
-        self._largest[joined.format, joined.n, joined.k] = max(w.shape[0] for w in parts)
+    def know(self, format: str, n: int, k: int, largest: int) -> None:
+        """Take up a joined matrix w[n, k] whose largest part has so many rows."""
+        self._largest[format, n, k] = largest
 
     def __call__(self, problem: Problem) -> str | None:
         """The tile's text; None for other matmuls, and where no part was measured either."""

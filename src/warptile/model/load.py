@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from warptile.model.tensors import ModelTensors
 
 EXTRA = "model"
+EXPECTED_TOKENS = (1, 512)
+"""Numbers of tokens whose matmuls are compiled while a model is loaded."""
 
 
 def load(
@@ -73,6 +75,8 @@ def load_model(
     if dense:
         return build(tensors, None, torch_device(device), _dtype(tensors, device, dtype))
     backend = _backend(device, batch_invariant, places)
+    if device.partition(":")[0] in ("cuda", "hip"):
+        _expect(tensors, backend, _dtype(tensors, device, dtype))
     model = build(tensors, backend, backend.device, _dtype(tensors, device, dtype))
     weakref.finalize(model, backend.close)
     return model
@@ -124,6 +128,15 @@ def _dtype(tensors: ModelTensors, device: str, dtype: torch.dtype | None) -> tor
     if device.partition(":")[0] not in ("cuda", "hip"):
         return torch.float32
     return torch.bfloat16 if tensors.architecture.half == "bf16" else torch.float16
+
+
+def _expect(tensors: ModelTensors, backend: Backend, dtype: torch.dtype) -> None:
+    """Compile what a prompt and a token need while the weights are packed."""
+    from warptile.model.cuda import TorchBackend
+    from warptile.workloads.model import of_file
+
+    if isinstance(backend, TorchBackend):
+        backend.expect(of_file(tensors.file), dtype, EXPECTED_TOKENS)
 
 
 def _backend(device: str, batch_invariant: bool, places: Places | None) -> Backend:

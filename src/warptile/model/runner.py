@@ -62,8 +62,7 @@ class Runner:
         self.replay = True
         self._chunks = tuple(sorted(chunks, reverse=True))
         self._seen: set[int] = set()
-        if self.graphs:
-            compile_ahead(model, model.dtype, (1, *(chunk for chunk in self._chunks if chunk <= length)))
+        self._compiled: set[int] = set()
         self._captured: dict[int, _Graph] = {}
         self._cache: Any = None
         self._marked: tuple[int, Any] = (0, None)
@@ -97,6 +96,7 @@ class Runner:
         while done < ids.shape[1]:
             left = ids.shape[1] - done
             chunk = next((c for c in self._chunks if c <= left), left) if self.graphs else left
+            self._compile(chunk)
             again = chunk in self._seen and chunk in self._chunks
             self._seen.add(chunk)
             logits = self._advance(ids[:, done : done + chunk], self.graphs and again)
@@ -126,6 +126,7 @@ class Runner:
     def _decode_there(self, step: Step, token: int | torch.Tensor, count: int) -> torch.Tensor:
         """`decode` without the host between tokens: each step leaves the next token where it reads it."""
         self._refuse_full(count)
+        self._compile(1)
         step.token.copy_(torch.as_tensor(token, dtype=torch.long).reshape(1, 1))
         start = self.position
         if self.graphs and self.replay and count:
@@ -139,6 +140,12 @@ class Runner:
                     step.pick(step.forward(step.token))
         self.position += count
         return step.found[start : self.position].clone()
+
+    def _compile(self, tokens: int) -> None:
+        """Compile what so many tokens need, side by side."""
+        if self.device.type == "cuda" and tokens not in self._compiled:
+            self._compiled |= {1, tokens}
+            compile_ahead(self.model, self.model.dtype, {1, tokens})
 
     def _advance(self, ids: torch.Tensor, captured: bool) -> torch.Tensor:
         count = ids.shape[1]
