@@ -1,21 +1,22 @@
 """Whole models on one card: packed against dense fp16 linears, prefill and decode, and file to first token.
 
-    python benchmarks/model_gpu.py OUT [--seconds S] [--profile-load] [8b|8b-8|smollm2 ...]
+    python benchmarks/model_gpu.py OUT [--seconds S] [--tune S] [--parts NAME,..] [8b|8b-8|smollm2 ...]
 
 Writes synthetic models of real shapes to /dev/shm, loads them with `warptile.load`, and runs the same model with
 `nn.Linear` layers of the decoded weights interleaved with it, under CUDA graphs: dense with the same step between its
-matmuls ("dense"), and as transformers has it ("dense plain"). Each part is kept apart from the failures of the others;
-no part begins when `--seconds` are over; results go to OUT/model.json as they come.
+matmuls ("dense"), and as transformers has it ("dense plain"). File to first token is taken in processes of their own:
+with nothing compiled, then with what the first one compiled. `--tune`: seconds for tuning the joined shapes of Llama 3
+8B at one token before. Each part is kept apart from the failures of the others; no part begins when `--seconds` are
+over; results go to OUT/model.json as they come.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
-import io
 import json
-import pstats
+import os
 import statistics
+import subprocess
 import sys
 import time
 import traceback
@@ -35,6 +36,7 @@ from warptile.bench.model import random_tokens
 from warptile.model.cuda import TorchGroup, dequantized
 from warptile.model.modules import QuantEmbedding, QuantLinear
 from warptile.model.runner import Runner
+from warptile.model.step import step as step_module
 from warptile.places import Places
 from warptile.runtimes.triton.ceilings import measure
 from warptile.runtimes.triton.engine import engine_of
@@ -169,48 +171,45 @@ def read_seconds(path: Path) -> float:
     return time.perf_counter() - start
 
 
-def loaded(path: Path, places: Places, profiled: bool) -> Any:
-    if not profiled:
-        return warptile.load(path, "cuda:0", places=places)[0]
-    profile = cProfile.Profile()
-    packed, _ = profile.runcall(warptile.load, path, "cuda:0", places=places)
-    text = io.StringIO()
-    pstats.Stats(profile, stream=text).sort_stats("tottime").print_stats(18)
-    pstats.Stats(profile, stream=text).sort_stats("cumtime").print_stats("warptile|transformers|compile", 30)
-    print("\n".join(line[:150] for line in text.getvalue().splitlines() if line.strip()))
-    return packed
-
-
-def first_token(path: Path, places: Places, tokens: torch.Tensor | None, profiled: bool = False) -> tuple[Any, Any]:
-    """(the model, seconds of each phase from the file to the token after a prompt of 512)."""
+def first_token(path: Path, places: Places) -> tuple[Any, Any]:
+    """(the model and its runner, seconds of each phase from the file to the token after a prompt of 512)."""
     start = time.perf_counter()
-    packed = loaded(path, places, profiled)
+    packed, _ = warptile.load(path, "cuda:0", places=places)
     torch.cuda.synchronize()
     after_load = time.perf_counter()
     runner = Runner(packed, ROOM)
-    torch.cuda.synchronize()
-    after_runner = time.perf_counter()
-    prompt = random_tokens(packed, 512) if tokens is None else tokens
-    int(runner.prefill(prompt).argmax())
+    int(runner.prefill(random_tokens(packed, 512)).argmax())
     end = time.perf_counter()
     return (packed, runner), {
         "load_s": round(after_load - start, 2),
-        "runner_s": round(after_runner - after_load, 2),
-        "prompt_s": round(end - after_runner, 2),
+        "prompt_s": round(end - after_load, 2),
         "total_s": round(end - start, 2),
     }
 
 
-def one(results: Results, shape: Shape, places: Places, profiled: bool) -> None:
+def first_token_alone(path: Path, places: Places, compiled: Path) -> Any:
+    """`first_token` in a process of its own, with what lies in the folder `compiled`; whole_s: torch's import too."""
+    start = time.perf_counter()
+    words = [sys.executable, "-W", "ignore", __file__, str(places.state.parent), "--first-token", str(path)]
+    done = subprocess.run(
+        words, env=os.environ | {"TRITON_CACHE_DIR": str(compiled)}, capture_output=True, text=True, check=False
+    )
+    whole = time.perf_counter() - start
+    if done.returncode:
+        raise RuntimeError(done.stderr[-400:])
+    return json.loads(done.stdout.splitlines()[-1]) | {"whole_s": round(whole, 2)}
+
+
+def one(results: Results, shape: Shape, places: Places, wanted: set[str]) -> None:
     """Measure a model."""
     name = shape.name
     start = time.perf_counter()
     path = write_model(Path("/dev/shm"), shape)
     results.put(f"{name} file", {"bytes": path.stat().st_size, "s": round(time.perf_counter() - start, 2)})
     reading = read_seconds(path)
-    (packed, runner), phases = first_token(path, places, None, profiled)
     bound = {"read_s": round(reading, 2), "bound_s": round(1.5 * reading + 5, 2)}
-    results.put(f"{name} file to first token, nothing compiled", phases | bound)
+    (packed, runner), phases = first_token(path, places)
+    results.put(f"{name} file to first token, this process", phases | bound)
     ceilings = measure(engine_of(DEVICE).backend)
     read_s = weight_bytes(packed) / ceilings.read_bytes_per_s
     results.put(
@@ -224,6 +223,20 @@ def one(results: Results, shape: Shape, places: Places, profiled: bool) -> None:
         times = raced({"packed": decode(runner, GENERATED)})
         token = statistics.median(times["packed"]) / GENERATED
         results.put(f"{name} tg{GENERATED}", summary(times, GENERATED) | {"share_of_read": round(read_s / token, 3)})
+
+    def ahead() -> None:
+        """Bytes of the next weights asked for while a small part runs."""
+        arms = {}
+        usual = step_module.AHEAD_BYTES
+        for megabytes in (0, 4, 8, 16, 32):
+            step_module.AHEAD_BYTES = megabytes << 20
+            arms[f"{megabytes} MB"] = decode(Runner(packed, ROOM), GENERATED)
+        step_module.AHEAD_BYTES = usual
+        times = raced(arms)
+        results.put(
+            f"{name} tg{GENERATED} by bytes fetched ahead",
+            {arm: round(GENERATED / statistics.median(values), 1) for arm, values in times.items()},
+        )
 
     def agreeing() -> None:
         plain = Runner(packed, ROOM, fused=False, graphs=False)
@@ -291,12 +304,14 @@ def one(results: Results, shape: Shape, places: Places, profiled: bool) -> None:
             f"{name} tg{GENERATED} @ d512", summary(times, GENERATED) | {"share_of_read": round(read_s / token, 3)}
         )
 
-    def again() -> None:
-        _, found = first_token(path, places, tokens[:512])
-        results.put(f"{name} file to first token, kernels compiled", found | bound)
+    def first() -> None:
+        compiled = places.state.parent / f"compiled-{name}"
+        for state in ("nothing compiled", "kernels compiled"):
+            results.put(f"{name} file to first token, {state}", first_token_alone(path, places, compiled) | bound)
 
-    for part in (generating, profile, agreeing, routes, beside_dense, deeper, again):
-        results.part(f"{name} {part.__name__}", part)
+    for part in (generating, ahead, first, profile, agreeing, routes, beside_dense, deeper):
+        if part.__name__ in wanted:
+            results.part(f"{name} {part.__name__}", part)
     path.unlink()
 
 
@@ -305,12 +320,29 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("models", nargs="*", default=["8b", "smollm2"])
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--profile-load", action="store_true")
+    parser.add_argument("--tune", type=float, default=0)
+    parser.add_argument("--parts", default="generating,ahead,first,profile,agreeing,routes,beside_dense,deeper")
+    parser.add_argument("--first-token", type=Path)
     given = parser.parse_args()
+    if given.first_token is not None:
+        print(json.dumps(first_token(given.first_token, Places.under(given.out))[1]))
+        return
     results = Results(given.out, given.seconds)
     places = Places.under("/tmp/warptile")
+
+    def tuning() -> None:
+        found = warptile.tune("llama-8b-joined", "cuda:0", (1,), given.tune, places)
+        kept = {
+            f"{row['format']} n={row['n']} k={row['k']} m={p['m']}": [row["tile"], p["seconds"], p["outcome"]]
+            for row in json.loads(found.table.read_text())["rows"]
+            for p in row["points"]
+        }
+        results.put("tuned", {"tried": found.tried, "rejected": found.rejected, "table": kept})
+
+    if given.tune:
+        results.part("tune", tuning)
     for name in given.models:
-        results.part(name, lambda name=name: one(results, SHAPES[name], places, given.profile_load))
+        results.part(name, lambda name=name: one(results, SHAPES[name], places, set(given.parts.split(","))))
         torch.cuda.empty_cache()
 
 
