@@ -17,11 +17,13 @@ from warptile.cli import (
     check,
     confirm,
     devices,
+    explain,
     export,
     inspect,
     journal,
     pipelines,
     prove,
+    report,
     study,
     table,
     trace,
@@ -50,6 +52,8 @@ app.command("export")(export.export)
 app.command("prove")(prove.prove)
 app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)
+app.command("explain")(explain.explain_target)
+app.command("report")(report.report)
 app.command("confirm")(confirm.confirm)
 app.command("trace")(trace.trace)
 app.add_typer(bench.app, name="bench")
