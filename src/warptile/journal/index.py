@@ -197,17 +197,17 @@ def _columns(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     believed = arms[-1] if entry["kind"] == "hypothesis" and isinstance(arms, list) and arms else ""
     tile = entry.get("tile") or challenger.get("tile") or believed or entry.get("challenger") or point.get("tile") or ""
     return (
-        str(entry.get("time", "")),
-        str(entry.get("run", "")),
-        str(entry["kind"]),
-        str(_object(entry.get("identity")).get("device", "")),
-        str(problem.get("format", "")),
+        _text(entry.get("time", "")),
+        _text(entry.get("run", "")),
+        _text(entry["kind"]),
+        _text(_object(entry.get("identity")).get("device", "")),
+        _text(problem.get("format", "")),
         *(_whole(problem.get(name, point.get(name))) for name in ("n", "k", "m")),
-        str(tile),
-        _outcome(entry),
+        _text(tile),
+        _text(_outcome(entry)),
         _whole(entry.get("seq")),
-        _kernels(entry),
-        " ".join(_texts(entry))[:_WORDS],
+        _text(_kernels(entry)),
+        _text(" ".join(_texts(entry))[:_WORDS]),
     )
 
 
@@ -262,5 +262,10 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def _text(value: Any) -> str:
+    """As text that a database takes: half a surrogate pair, which JSON may hold, as its escape."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
 def _whole(value: Any) -> int:
-    return value if type(value) is int else 0
+    return value if type(value) is int and abs(value) < 1 << 63 else 0
