@@ -22,19 +22,25 @@ from warptile.contracts import (
     UnusableInput,
     Verdict,
 )
+from warptile.formats import Format
 from warptile.kernels import arrangement_of
 from warptile.proof import checks
 from warptile.proof.bounds import ACTIVATION_BLOCKS, Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
+from warptile.proof.decoders import decoded
 from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.grouped import prove_grouped
 from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, repeat, run
 from warptile.proof.shapes import Shape, plan
+from warptile.proof.special import wild_rows
 from warptile.proof.version import PROOF_VERSION
 
 PERIODS_AT_ONCE = 64
-REPEATS = {"quick": 30, "full": 300}
+SHAPES_OF = {"deep": "full"}
+"""The level whose shapes a level runs, where it has none of its own."""
+
+REPEATS = {"quick": 30, "full": 300, "deep": 1000}
 """Runs that must be equal where the compiled code has a hazard, by level."""
 
 
@@ -53,7 +59,7 @@ def prove(
 ) -> Verdict:
     """Prove a tile on a device, for a problem.
 
-    level: "quick" or "full" (see `shapes.plan`). seed: of every input; the verdict names it. blocks: rows of a real
+    level: "quick", "full" (see `shapes.plan`) or "deep" (as "full", for what else is asked at that level). seed: of every input; the verdict names it. blocks: rows of a real
     tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights (of a dense problem). deadline: seconds
     from now, asked for before each shape. cache: references shared between tiles; without one they are computed for
     this call.
@@ -74,14 +80,16 @@ def prove(
         return prove_grouped(runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=cache, clock=clock)
     binary = proof.compiled(own)
     fmt = formats.by_name(problem.format)
-    todo = plan(level, kernel.boundaries(tile), own, fmt.block_size, proof.allowed, own=proof.shape_dependent())
+    todo = plan(SHAPES_OF.get(level, level), kernel.boundaries(tile), own, fmt.block_size, proof.allowed, own=proof.shape_dependent())
     cases: list[tuple[Kind, Shape]] = [("random", s) for s in todo.random]
     cases += [("exact", s) for s in todo.exact]
     if blocks is not None:
         cases.append(("real", _real_shape(problem, blocks, todo.random)))
+    cases += [("special", s) for s in todo.special]
     cases.append(("whole", todo.whole))
     proof.expect(cases)
-    finding = _reached(proof, binary, kernel.boundaries(tile), [shape for _, shape in cases])
+    finding = proof.cache.decoded(fmt, seed) or (_decoded_real(fmt, blocks))
+    finding = finding or _reached(proof, binary, kernel.boundaries(tile), [shape for _, shape in cases])
     for kind, shape in cases:
         if finding is not None:
             break
@@ -216,7 +224,7 @@ class _Proof:
 
         def once(again: bool) -> tuple[Real, Finding | None]:
             done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, again)
-            return done.y, done.finding or checks.finite(done.y)
+            return done.y, done.finding or (None if kind == "special" else checks.finite(done.y))
 
         y, finding = once(again=False)
         if finding is not None:
@@ -224,6 +232,12 @@ class _Proof:
         if case.sums is None:
             return checks.exact(y, case.want, problem.y_dtype)
         bound = element_bound(case.want, case.sums, arithmetic, shape.k, problem.x_dtype, problem.y_dtype)
+        if kind == "special":
+            wild = wild_rows(shape.m)
+            if arithmetic.quantizes_activations:
+                y = np.where(wild[:, None], np.float32(np.nan), y)
+            most = case.sums.products + bound if arithmetic.accumulator == "fp16" else None
+            return checks.special(y, case.want, bound, wild, problem.y_dtype, most)
         for start in range(0, shape.n, PERIOD * PERIODS_AT_ONCE if kind == "whole" else shape.n):
             finding = self._compare(y, case.want, bound, start)
             if finding is not None:
@@ -242,6 +256,11 @@ class _Proof:
             self.nmse = max(self.nmse, checks.nmse(part, want))
         self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(part, want, bound))
         return checks.normalised(part, want) or checks.bounded(part, want, bound, start)
+
+
+def _decoded_real(fmt: Format, blocks: NDArray[np.uint8] | None) -> Finding | None:
+    """ "decode" of a real tensor's blocks."""
+    return None if blocks is None else decoded(fmt, blocks=blocks.reshape(-1, fmt.block_bytes))
 
 
 def _real_shape(problem: Problem, blocks: NDArray[np.uint8], planned: tuple[Shape, ...]) -> Shape:
