@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.planting import DEVICES, PITFALLS, Lab, Mutant, mutants
+from tests.mutants.planting import DEVICES, PITFALLS, Lab, Mutant, Spoken, mutants
 from warptile.proof import ReferenceCache
 
 ALL = mutants()
@@ -34,8 +34,11 @@ def test_a_planted_fault_is_caught_for_the_right_reason(
     record_property: Callable[[str, object], None],
 ) -> None:
     lab = Lab(request.getfixturevalue, cache, tmp_path, remembered)
-    found = mutant.run(lab, True)
-    record_property("mutant", (mutant.pitfall, mutant.name, mutant.check, found.check))
+    found = Spoken("", "the experiment itself broke")
+    try:
+        found = mutant.run(lab, True)
+    finally:
+        record_property("mutant", (mutant.pitfall, mutant.name, mutant.check, found.check))
     assert found.check, f"survived: {mutant.plants}"
     assert found.check == mutant.check, f"caught by {found.check!r}: {found.detail}"
     twin = mutant.run(lab, False)

@@ -188,16 +188,18 @@ def special(
 ) -> Finding | None:
     """ "special": what is not finite stays so, what overflows is infinite, and neither touches another row.
 
-    wild: bool[m], rows of x that hold NaN or Inf: no element of their y is finite (w is: NaN w is NaN, Inf w is Inf, or
-    NaN where w is 0, and sums of these stay NaN or Inf, so that a device may say either). Elsewhere |y - want| <= bound;
-    where |want| + bound passes the largest number of y's type y may be infinite with want's sign, and must be where
-    |want| - bound does. most: f64[m, n], magnitudes a sum may reach on its way where its accumulator is fp16: an element
-    of more than 65504 may overflow there.
+    wild: bool[m], rows of x that hold NaN or Inf: no element of their y is finite (w is: NaN w is NaN, Inf w is Inf,
+    or NaN where w is 0, and sums of these stay NaN or Inf, so that a device may say either). Elsewhere |y - want| <=
+    bound; where |want| + bound passes the largest number of y's type y may be infinite with want's sign, and must be
+    where |want| - bound does. most: f64[m, n], magnitudes a sum may reach on its way where its accumulator is fp16: an
+    element of more than 65504 may overflow there.
     """
     lost = wild[:, None] & np.isfinite(y)
     if lost.any():
         row, column = _first(lost)
-        return Finding("special", f"x[{row}] holds NaN or Inf, y[{row}, {column}] = {float(y[row, column]):.9g} is finite")
+        return Finding(
+            "special", f"x[{row}] holds NaN or Inf, y[{row}, {column}] = {float(y[row, column]):.9g} is finite"
+        )
     top = OVERFLOW[y_dtype]
     size = np.abs(want)
     may = size + bound >= top

@@ -1,7 +1,7 @@
 """The check "decode": the reference's own decode of a format is that of the `gguf` package, which others wrote.
 
-A format read wrongly in one place is read wrongly everywhere: kernels and reference would agree on plausible values that
-are not the file's. Held to the bit on blocks of any bytes; NaNs are one value, as are the two zeros.
+A format read wrongly in one place is read wrongly everywhere: kernels and reference would agree on plausible values
+that are not the file's. Held to the bit on blocks of any bytes; NaNs are one value, as are the two zeros.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from warptile import formats
 from warptile.contracts import (
+    Arithmetic,
     Binary,
     DoesNotFit,
     InvalidTile,
@@ -30,7 +31,7 @@ from warptile.proof.checks import CHECKS, Finding
 from warptile.proof.decoders import decoded
 from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.grouped import prove_grouped
-from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
+from warptile.proof.references import EXACT_BITS, PERIOD, Case, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, repeat, run
 from warptile.proof.shapes import Shape, plan
 from warptile.proof.special import wild_rows
@@ -59,10 +60,10 @@ def prove(
 ) -> Verdict:
     """Prove a tile on a device, for a problem.
 
-    level: "quick", "full" (see `shapes.plan`) or "deep" (as "full", for what else is asked at that level). seed: of every input; the verdict names it. blocks: rows of a real
-    tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights (of a dense problem). deadline: seconds
-    from now, asked for before each shape. cache: references shared between tiles; without one they are computed for
-    this call.
+    level: "quick", "full" (see `shapes.plan`) or "deep" (as "full", for what else is asked at that level). seed: of
+    every input; the verdict names it. blocks: rows of a real tensor at the problem's k, u8[rows, row bytes], proved
+    beside drawn weights (of a dense problem). deadline: seconds from now, asked for before each shape. cache:
+    references shared between tiles; without one they are computed for this call.
 
     Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
     Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
@@ -80,7 +81,14 @@ def prove(
         return prove_grouped(runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=cache, clock=clock)
     binary = proof.compiled(own)
     fmt = formats.by_name(problem.format)
-    todo = plan(SHAPES_OF.get(level, level), kernel.boundaries(tile), own, fmt.block_size, proof.allowed, own=proof.shape_dependent())
+    todo = plan(
+        SHAPES_OF.get(level, level),
+        kernel.boundaries(tile),
+        own,
+        fmt.block_size,
+        proof.allowed,
+        own=proof.shape_dependent(),
+    )
     cases: list[tuple[Kind, Shape]] = [("random", s) for s in todo.random]
     cases += [("exact", s) for s in todo.exact]
     if blocks is not None:
@@ -233,11 +241,7 @@ class _Proof:
             return checks.exact(y, case.want, problem.y_dtype)
         bound = element_bound(case.want, case.sums, arithmetic, shape.k, problem.x_dtype, problem.y_dtype)
         if kind == "special":
-            wild = wild_rows(shape.m)
-            if arithmetic.quantizes_activations:
-                y = np.where(wild[:, None], np.float32(np.nan), y)
-            most = case.sums.products + bound if arithmetic.accumulator == "fp16" else None
-            return checks.special(y, case.want, bound, wild, problem.y_dtype, most)
+            return _special(y, case, bound, arithmetic, problem.y_dtype)
         for start in range(0, shape.n, PERIOD * PERIODS_AT_ONCE if kind == "whole" else shape.n):
             finding = self._compare(y, case.want, bound, start)
             if finding is not None:
@@ -256,6 +260,15 @@ class _Proof:
             self.nmse = max(self.nmse, checks.nmse(part, want))
         self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(part, want, bound))
         return checks.normalised(part, want) or checks.bounded(part, want, bound, start)
+
+
+def _special(y: Real, case: Case, bound: NDArray[np.float64], arithmetic: Arithmetic, y_dtype: str) -> Finding | None:
+    """ "special" of one run; of a kernel that quantizes activations, of the rows that are finite."""
+    wild = wild_rows(len(y))
+    if arithmetic.quantizes_activations:
+        y = np.where(wild[:, None], np.float32(np.nan), y)
+    most = case.sums.products + bound if arithmetic.accumulator == "fp16" and case.sums is not None else None
+    return checks.special(y, case.want, bound, wild, y_dtype, most)
 
 
 def _decoded_real(fmt: Format, blocks: NDArray[np.uint8] | None) -> Finding | None:

@@ -20,7 +20,7 @@ from warptile.proof.checks import Finding
 from warptile.proof.decoders import decoded
 from warptile.proof.drawn import ROWS_AT_ONCE, drawn_rows
 from warptile.proof.exact import Reach, whole_numbers, with_block_scales
-from warptile.proof.special import special_rows, wild_rows, with_zero_rows
+from warptile.proof.special import LARGE_OCTAVES, special_rows, wild_rows, with_zero_rows
 from warptile.proof.weights import exact_blocks, random_blocks, row_units, terms
 
 U8 = NDArray[np.uint8]
@@ -180,6 +180,8 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
         def draw(rng: np.random.Generator, rows: int) -> U8:
             if wanted.kind == "exact":
                 return exact_blocks(fmt, rows * per_row, rng, wanted.operand_bits).reshape(rows, -1)
+            if wanted.kind == "special":
+                return random_blocks(fmt, rows * per_row, rng, LARGE_OCTAVES).reshape(rows, -1)
             return random_blocks(fmt, rows * per_row, rng).reshape(rows, -1)
 
         drawn: U8 = drawn_rows(n, draw, wanted.seed, 1)

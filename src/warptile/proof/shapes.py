@@ -32,8 +32,8 @@ class Shape:
 class ProofPlan:
     """What to run: random inputs on `random`, exact-integer inputs on `exact`, and `whole`.
 
-    special: of `random`, where special inputs run. whole: the problem's own n and k, at its own m or fewer rows. refused:
-    boundary shapes outside the tile's rules.
+    special: of `random`, where special inputs run. whole: the problem's own n and k, at its own m or fewer rows.
+    refused: boundary shapes outside the tile's rules.
     """
 
     random: tuple[Shape, ...]

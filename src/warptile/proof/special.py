@@ -9,9 +9,10 @@ Row r of x is of kind r mod 8:
 
 Rows 0, 2 and 6 are wild: no element of their y is finite. All others are held to the bound of their arithmetic, which
 says nothing of numbers beyond fp16's 65504, so x stays below 2^15; sums of row 3 pass fp16's largest, and y of fp16 is
-infinite there, as a conversion of the sum is (IEEE 754-2019, 7.4). Every 16th row of w, from the third on, is of blocks
-whose bytes are all 0. Activations quantized to int8 codes have no code for NaN and Inf: wild rows are not asked of
-kernels that quantize, but the rows beside them are.
+infinite there, as a conversion of the sum is (IEEE 754-2019, 7.4). Every 16th row of w, from the third on, is of
+blocks whose bytes are all 0; the others are as large as a trained model's largest: SmolLM2-135M has Q4_1 scales up to
+0.77 and minimums up to 9.25, where the random inputs end at 0.01 and 0.11. Activations quantized to int8 codes have no
+code for NaN and Inf: wild rows are not asked of kernels that quantize, but the rows beside them are.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from warptile.proof.drawn import drawn_rows
 KINDS = 8
 WILD = (0, 2, 6)
 ZERO_ROW, ZERO_EVERY = 3, 16
+LARGE_OCTAVES = (-5.0, 3.0)
 _STREAM = 8
 
 F32 = NDArray[np.float32]
