@@ -128,23 +128,26 @@ def nmse(y: NDArray[Any], want: NDArray[np.float64]) -> float:
     return error / scale
 
 
-def normalised(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
+def normalised(value: float) -> Finding | None:
     """ "nmse": NMSE <= 5e-4, the limit public engines use; necessary, never sufficient.
 
     Asked of at least 64 elements: a few sums that happen to cancel have any NMSE, however well they are computed.
     """
-    value = nmse(y, want) if y.size >= NMSE_ELEMENTS else 0.0
     return None if value <= NMSE_LIMIT else Finding("nmse", f"NMSE {value:.3g} > {NMSE_LIMIT:g}")
 
 
-def worst_ratio(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
-    """The largest |y - want| / bound; 0 / 0 is 0, anything else over 0 is infinite."""
-    return float(_ratios(y, want, bound).max(initial=0.0))
+def bounded(
+    y: NDArray[Any],
+    want: NDArray[np.float64],
+    bound: NDArray[np.float64],
+    ratios: NDArray[np.float64],
+    column0: int = 0,
+) -> Finding | None:
+    """ "bound": |y[i, j] - want[i, j]| <= bound[i, j] for every element; y's first column is `column0` of the whole.
 
-
-def bounded(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64], column0: int = 0) -> Finding | None:
-    """ "bound": |y[i, j] - want[i, j]| <= bound[i, j] for every element; y's first column is `column0` of the whole."""
-    bad = ~(_ratios(y, want, bound) <= 1.0)
+    ratios: what `ratios` says of the three.
+    """
+    bad = ~(ratios <= 1.0)
     if not bad.any():
         return None
     row, column = _first(bad)
@@ -248,11 +251,12 @@ def unwavering(hazard: str, runs: Sequence[NDArray[Any]]) -> Finding | None:
     return None
 
 
-def _ratios(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> NDArray[np.float64]:
+def ratios(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|y - want| / bound of every element; 0 / 0 is 0, anything else over 0 is infinite."""
     error = np.abs(y.astype(np.float64) - want)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(error == 0.0, 0.0, error / bound)
-    return np.asarray(ratios, np.float64)
+        found: NDArray[np.float64] = np.divide(error, bound, out=np.zeros_like(error), where=error != 0.0)
+    return found
 
 
 def _first(mask: NDArray[np.bool_]) -> tuple[int, int]:

@@ -175,10 +175,10 @@ class _Proof:
             return finding
         if bound is None:
             return checks.exact(y, want, problem.y_dtype)
-        if y.size >= checks.NMSE_ELEMENTS:
-            self.nmse = max(self.nmse, checks.nmse(y, want))
-        self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(y, want, bound))
-        finding = checks.normalised(y, want) or checks.bounded(y, want, bound)
+        value = checks.nmse(y, want) if y.size >= checks.NMSE_ELEMENTS else 0.0
+        ratios = checks.ratios(y, want, bound)
+        self.nmse, self.worst_ratio = max(self.nmse, value), max(self.worst_ratio, float(ratios.max(initial=0.0)))
+        finding = checks.normalised(value) or checks.bounded(y, want, bound, ratios)
         if finding is not None or kind == "whole":
             return finding
         second, finding = once(again=True)

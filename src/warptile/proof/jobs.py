@@ -37,8 +37,9 @@ def prove_job(
     real: RealWeights | None = None,
     deadline: float | None = None,
     resolve: Resolve = kernels.parse_tile,
+    seen: set[object] | None = None,
 ) -> Verdict:
-    """Prove a tile, given by its text, on a problem. resolve: finds its kernel.
+    """Prove a tile, given by its text, on a problem. resolve: finds its kernel. seen: as in `prove`.
 
     References are kept in `runtime.scratch` for the next job. Raises what `prove` raises, and UnusableInput where the
     real tensor is unusable or is not a weight of the problem's format and k.
@@ -46,7 +47,7 @@ def prove_job(
     kernel, parsed = resolve(tile)
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
     blocks = None if real is None else real_blocks(real, problem)
-    return prove(runtime, kernel, parsed, problem, level, seed, blocks, deadline=deadline, cache=cache)
+    return prove(runtime, kernel, parsed, problem, level, seed, blocks, deadline=deadline, cache=cache, seen=seen)
 
 
 def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:

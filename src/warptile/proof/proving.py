@@ -56,6 +56,7 @@ def prove(
     *,
     deadline: float | None = None,
     cache: ReferenceCache | None = None,
+    seen: set[object] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
     """Prove a tile on a device, for a problem.
@@ -63,7 +64,8 @@ def prove(
     level: "quick", "full" (see `shapes.plan`) or "deep" (as "full", for what else is asked at that level). seed: of
     every input; the verdict names it. blocks: rows of a real tensor at the problem's k, u8[rows, row bytes], proved
     beside drawn weights (of a dense problem). deadline: seconds from now, asked for before each shape. cache:
-    references shared between tiles; without one they are computed for this call.
+    references shared between tiles; without one they are computed for this call. seen: what earlier calls on the same
+    device found right, by binary, shape and inputs; it is not run again, and what this call finds right is added.
 
     Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
     Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
@@ -103,7 +105,7 @@ def prove(
             break
         if end is not None and clock() > end:
             raise Timeout(f"{tile.text()}: the proof passed its deadline of {deadline} s before {shape}")
-        finding = proof.prove_shape(kind, shape, blocks if kind == "real" else None)
+        finding = proof.prove_shape(kind, shape, blocks if kind == "real" else None, seen)
     said = [f"{len(todo.refused)} boundary shapes are outside the tile's rules"] if todo.refused else []
     if finding is None and (hazard := proof.hazard(binary)):
         finding = proof.prove_unwavering(hazard, todo.whole, REPEATS[level])
@@ -175,14 +177,22 @@ class _Proof:
         own = self.kernel.source(self.tile, self.problem, limits)
         return own != self.kernel.source(self.tile, self.at(near), limits)
 
-    def prove_shape(self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None) -> Finding | None:
+    def prove_shape(
+        self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None, seen: set[object] | None = None
+    ) -> Finding | None:
         """Run a shape (twice, but once for exact inputs) and ask every check; the first finding, with its shape."""
+        what = (self.compiled(shape).id, kind, self.at(shape), shape.slice_rows, self.seed)
+        if blocks is None and seen is not None and what in seen:
+            self.shapes[shape.m, shape.n, shape.k] = None
+            return None
         try:
             found = self._finding(kind, shape, blocks)
         except Unbounded as error:
             found = Finding("bound", str(error))
         self.shapes[shape.m, shape.n, shape.k] = None
         if found is None:
+            if blocks is None and seen is not None:
+                seen.add(what)
             return None
         where = f"{kind} inputs, m={shape.m} n={shape.n} k={shape.k}"
         return Finding(found.check, f"{found.detail} ({where})", found.first_wrong)
@@ -256,10 +266,10 @@ class _Proof:
         columns = np.arange(start, min(y.shape[1], start + max(want.shape[1], PERIOD * PERIODS_AT_ONCE)))
         part, repeated = y[:, columns], columns % want.shape[1]
         want, bound = want[:, repeated], bound[:, repeated]
-        if part.size >= checks.NMSE_ELEMENTS:
-            self.nmse = max(self.nmse, checks.nmse(part, want))
-        self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(part, want, bound))
-        return checks.normalised(part, want) or checks.bounded(part, want, bound, start)
+        value = checks.nmse(part, want) if part.size >= checks.NMSE_ELEMENTS else 0.0
+        ratios = checks.ratios(part, want, bound)
+        self.nmse, self.worst_ratio = max(self.nmse, value), max(self.worst_ratio, float(ratios.max(initial=0.0)))
+        return checks.normalised(value) or checks.bounded(part, want, bound, ratios, start)
 
 
 def _special(y: Real, case: Case, bound: NDArray[np.float64], arithmetic: Arithmetic, y_dtype: str) -> Finding | None:

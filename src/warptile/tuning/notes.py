@@ -36,7 +36,10 @@ def source_hash(source: Source) -> str:
 
 
 class Notes:
-    """The record of one run on one device. tried, rejected: candidates proved or refused in this run."""
+    """The record of one run on one device. tried, rejected: candidates proved or refused in this run.
+
+    proving: seconds that proofs took, compiling left out.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Notes:
         self.journal, self.table, self.recall, self.identity = journal, table, recall, identity
         self.tried = 0
         self.rejected = 0
+        self.proving = 0.0
         self._limits, self._kernels = limits, kernels
         self._sources: dict[tuple[str, Problem], str] = {}
 
@@ -94,6 +98,7 @@ class Notes:
         """The proof spoke."""
         self.tried += 1
         self.rejected += not proof.verdict.right
+        self.proving += proof.seconds
         source, price = self.source_of(text, problem), self.price(text, problem)
         self.journal.append(
             entries.verdict(
