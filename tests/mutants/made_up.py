@@ -10,13 +10,14 @@ from warptile.contracts import Problem
 from warptile.proof import prove
 
 PROBLEM = Problem("Q4_1", n=200, k=768, m=24)
+TILE = FakeTile()
 
 
 def fault(
     name: str,
     *,
     problem: Problem = PROBLEM,
-    tile: FakeTile = FakeTile(),
+    tile: FakeTile = TILE,
     kernel: Callable[[], FakeKernel] = FakeKernel,
 ) -> Callable[[Lab, bool], Spoken]:
     """What the proof says of the made-up kernel with a fault, or without."""

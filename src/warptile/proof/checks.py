@@ -107,8 +107,11 @@ def written(y: NDArray[Any], poison: int) -> Finding | None:
     return Finding("written", f"{int(left.sum())} of {left.size} elements were not written, first y[{row}, {column}]")
 
 
-def finite(y: NDArray[Any]) -> Finding | None:
-    """ "finite": no element of y[m, n] is NaN or infinite; inputs are finite, the bytes around them are NaN."""
+def finite(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
+    """ "finite": no element of y[m, n] is NaN or infinite; inputs are finite, the bytes around them are NaN.
+
+    want[m, period]: what it should be, repeated along n.
+    """
     bad = ~np.isfinite(y)
     if not bad.any():
         return None
@@ -116,6 +119,7 @@ def finite(y: NDArray[Any]) -> Finding | None:
     return Finding(
         "finite",
         f"{int(bad.sum())} of {bad.size} elements are not finite, first y[{row}, {column}] = {float(y[row, column])}",
+        FirstWrong(row, column, float(y[row, column]), float(want[row, column % want.shape[1]]), 0.0),
     )
 
 

@@ -163,7 +163,7 @@ class _Proof:
 
         def once(again: bool) -> tuple[NDArray[Any], Finding | None]:
             done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, again, chosen)
-            return done.y, done.finding or checks.finite(done.y)
+            return done.y, done.finding or checks.finite(done.y, want)
 
         try:
             y, finding = once(again=False)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from warptile import kernels
 from warptile.contracts import Kernel, Problem, Runtime, Tile, UnusableInput, Verdict
 from warptile.proof.proving import prove
+from warptile.proof.random_shapes import prove_random
 from warptile.proof.references import ReferenceCache
 from warptile.weights import QuantTensor
 
@@ -48,6 +49,15 @@ def prove_job(
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
     blocks = None if real is None else real_blocks(real, problem)
     return prove(runtime, kernel, parsed, problem, level, seed, blocks, deadline=deadline, cache=cache, seen=seen)
+
+
+def prove_random_job(
+    runtime: Runtime, tile: str, problem: Problem, seconds: float, seed: int = 0, resolve: Resolve = kernels.parse_tile
+) -> Verdict:
+    """Random shapes of a tile for `seconds`; see `random_shapes`. Raises what `prove_random` raises."""
+    kernel, parsed = resolve(tile)
+    cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
+    return prove_random(runtime, kernel, parsed, problem, seconds, seed, cache=cache)
 
 
 def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:

@@ -75,7 +75,7 @@ def prove(
     then); such a binary is right only after `REPEATS` runs of the largest shape that are equal in every byte, and the
     verdict's detail says so.
     """
-    proof = _Proof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
+    proof = ShapeProof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
     end = None if deadline is None else clock() + deadline
     own = Shape(problem.m, problem.n, problem.k)
     proof.refuse_invalid()
@@ -127,7 +127,7 @@ def prove(
 
 
 @dataclass
-class _Proof:
+class ShapeProof:
     """What the shapes of one proof share."""
 
     runtime: Runtime
@@ -242,7 +242,7 @@ class _Proof:
 
         def once(again: bool) -> tuple[Real, Finding | None]:
             done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, again)
-            return done.y, done.finding or (None if kind == "special" else checks.finite(done.y))
+            return done.y, done.finding or (None if kind == "special" else checks.finite(done.y, case.want))
 
         y, finding = once(again=False)
         if finding is not None:
@@ -294,7 +294,9 @@ def _real_shape(problem: Problem, blocks: NDArray[np.uint8], planned: tuple[Shap
     return Shape(max((s.m for s in planned), default=problem.m), len(blocks), problem.k)
 
 
-def _reached(proof: _Proof, binary: Binary, boundaries: tuple[int, int, int], shapes: list[Shape]) -> Finding | None:
+def _reached(
+    proof: ShapeProof, binary: Binary, boundaries: tuple[int, int, int], shapes: list[Shape]
+) -> Finding | None:
     """ "reached": a shape with a whole tile step along m and n is among those that run the problem's own binary."""
     step_m, step_n, _ = boundaries
     whole = [s for s in shapes if s.m >= step_m and s.n >= step_n]
