@@ -12,10 +12,11 @@ from warptile.places import Places
 from warptile.proof import layers
 from warptile.proof.layers import LAYER, find_layer, read_layer, validate
 
-P = Problem("Q4_0", 64, 256, 33) CASES = [("vulkan.a:n=1", P), ("vulkan.b:n=2", P)] ACTIVE = "    Current Enables:
-VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION.\n" RAN = "warptile-case begin 0\n{0}warptile-case done 0
-right\nwarptile-case begin 1\n{1}warptile-case done 1 right\n" HAZARD = "SYNC-HAZARD-READ-AFTER-WRITE(ERROR / SPEC):
-Validation Error: vkCmdDispatch: Hazard READ_AFTER_WRITE for VkBuffer\n"
+P = Problem("Q4_0", 64, 256, 33)
+CASES = [("vulkan.a:n=1", P), ("vulkan.b:n=2", P)]
+ACTIVE = "    Current Enables: VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION.\n"
+RAN = "warptile-case begin 0\n{0}warptile-case done 0 right\nwarptile-case begin 1\n{1}warptile-case done 1 right\n"
+HAZARD = "SYNC-HAZARD-READ-AFTER-WRITE(ERROR): Validation Error: vkCmdDispatch: Hazard READ_AFTER_WRITE for VkBuffer\n"
 
 
 def outcomes(output: str) -> list[tuple[str, int]]:

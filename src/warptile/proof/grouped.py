@@ -21,6 +21,7 @@ from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.groups import GroupedShape, plan
 from warptile.proof.references import EXACT_BITS, PERIOD, Case, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import ChosenRows, run
+from warptile.proof.shapes import SHAPES_OF
 from warptile.proof.version import PROOF_VERSION
 
 DISTINCT = 3
@@ -47,7 +48,7 @@ def prove_grouped(
     proof = _Proof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
     end = None if deadline is None else clock() + deadline
     boundaries, block = kernel.boundaries(tile), formats.by_name(problem.format).block_size
-    shapes, whole, refused = plan(level, boundaries, problem, block, seed, proof.allowed)
+    shapes, whole, refused = plan(SHAPES_OF.get(level, level), boundaries, problem, block, seed, proof.allowed)
     binary = runtime.compile(kernel.source(tile, problem, runtime.limits()))
     cases: list[tuple[Kind, GroupedShape]] = [("random", s) for s in shapes]
     if not problem.summed:

@@ -31,16 +31,14 @@ from warptile.proof.checks import CHECKS, Finding
 from warptile.proof.decoders import decoded
 from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.grouped import prove_grouped
+from warptile.proof.instrumented import watched
 from warptile.proof.references import EXACT_BITS, PERIOD, Case, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, repeat, run
-from warptile.proof.shapes import Shape, plan
+from warptile.proof.shapes import SHAPES_OF, Shape, plan
 from warptile.proof.special import wild_rows
 from warptile.proof.version import PROOF_VERSION
 
 PERIODS_AT_ONCE = 64
-SHAPES_OF = {"deep": "full"}
-"""The level whose shapes a level runs, where it has none of its own."""
-
 REPEATS = {"quick": 30, "full": 300, "deep": 1000}
 """Runs that must be equal where the compiled code has a hazard, by level."""
 
@@ -80,7 +78,11 @@ def prove(
     own = Shape(problem.m, problem.n, problem.k)
     proof.refuse_invalid()
     if problem.grouped:
-        return prove_grouped(runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=cache, clock=clock)
+        grouped = prove_grouped(
+            runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=cache, clock=clock
+        )
+        left = None if end is None else end - clock()
+        return watched(grouped, runtime, kernel, tile, problem, proof.cache, left)
     binary = proof.compiled(own)
     fmt = formats.by_name(problem.format)
     todo = plan(
@@ -110,7 +112,7 @@ def prove(
     if finding is None and (hazard := proof.hazard(binary)):
         finding = proof.prove_unwavering(hazard, todo.whole, REPEATS[level])
         said.append(f"{hazard}: accepted on {REPEATS[level]} runs equal in every byte")
-    return Verdict(
+    verdict = Verdict(
         right=finding is None,
         checks=CHECKS,
         failed=finding.check if finding else "",
@@ -124,6 +126,7 @@ def prove(
         level=level,
         version=PROOF_VERSION,
     )
+    return watched(verdict, runtime, kernel, tile, problem, proof.cache, None if end is None else end - clock())
 
 
 @dataclass

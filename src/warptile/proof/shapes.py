@@ -10,6 +10,9 @@ from warptile.contracts import UnusableInput
 from warptile.proof.special import KINDS, ZERO_ROW
 
 LEVELS = ("quick", "full")
+SHAPES_OF = {"deep": "full"}
+"""The level whose shapes a level runs, where it has none of its own."""
+
 WHOLE_MACS = {"quick": 1 << 29, "full": 1 << 33}
 
 
