@@ -15,7 +15,7 @@ from warptile.proof import ReferenceCache, prove
 
 PITFALLS = range(1, 25)
 DEVICES = ("made-up", "lavapipe", "interpreter", "paper")
-HELPERS = {"planting", "summary", "made_up", "direct", "faulty_triton"}
+HELPERS = {"planting", "summary", "made_up", "direct", "watching", "faulty_triton"}
 
 T = TypeVar("T")
 
