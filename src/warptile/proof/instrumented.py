@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import formats
-from warptile.contracts import InstrumentedRuntime, Kernel, Problem, Runtime, Tile, Timeout, Verdict
+from warptile.contracts import (
+    DoesNotFit,
+    InstrumentedRuntime,
+    InvalidTile,
+    Kernel,
+    Problem,
+    Runtime,
+    Tile,
+    Timeout,
+    Verdict,
+)
 from warptile.kernels import arrangement_of
 from warptile.layouts import PackedWeights, pack_experts
 from warptile.proof import checks, groups
@@ -48,21 +58,31 @@ def instrumented(
     "once", "launch" or "schedule", or one of the other checks of a run.
 
     Nothing at levels that `SHAPES` does not name, and on a runtime without instruments. deadline: seconds from now.
-    Raises what `prove` raises.
+    Raises what `prove` raises, InvalidTile where no boundary shape is allowed, DoesNotFit where none can be watched:
+    more shared memory or workgroups than the notes have room for, more than 1024 invocations, loops that a software
+    driver ends.
     """
     if level not in SHAPES or not isinstance(runtime, InstrumentedRuntime):
         return None
     end = None if deadline is None else clock() + deadline
     cases = list(_cases(runtime, kernel, tile, problem, SHAPES[level], seed, cache or ReferenceCache()))
+    if not cases:
+        raise InvalidTile("a boundary shape is within the tile's rules", tile.text())
+    unseen: list[DoesNotFit] = []
     for case in cases:
         if end is not None and clock() > end:
-            raise Timeout(
-                f"{tile.text()}: the proof passed its deadline of {deadline} s before instrumented {case.name}"
-            )
-        finding = case.checked(runtime, kernel, tile, seed)
+            what = f"the proof passed its deadline of {deadline} s before instrumented {case.name}"
+            raise Timeout(f"{tile.text()}: {what}")
+        try:
+            finding = case.checked(runtime, kernel, tile, seed)
+        except DoesNotFit as error:
+            unseen.append(error)
+            continue
         if finding is not None:
             return finding
-    if "delayed" not in runtime.instruments or not cases:
+    if len(unseen) == len(cases):
+        raise unseen[0]
+    if "delayed" not in runtime.instruments:
         return None
     return cases[-1].reordered(runtime, kernel, tile, range(seed, seed + ORDERS[level]))
 
@@ -80,7 +100,11 @@ def watched(
     if not verdict.right:
         return verdict
     seed = verdict.seeds[0] if verdict.seeds else 0
-    finding = instrumented(runtime, kernel, tile, problem, verdict.level, seed, cache, seconds)
+    try:
+        finding = instrumented(runtime, kernel, tile, problem, verdict.level, seed, cache, seconds)
+    except InvalidTile as error:
+        detail = "; ".join(text for text in (verdict.detail, f"no instrumented run: {error}") if text)
+        return dataclasses.replace(verdict, detail=detail)
     if finding is None:
         return verdict
     return dataclasses.replace(verdict, right=False, failed=finding.check, detail=finding.detail)

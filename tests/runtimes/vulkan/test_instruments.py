@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from support.shaders import scale
 
-from warptile.contracts import CompileFailed, Fault, Launch, Observation, Source, UnusableInput
+from warptile.contracts import CompileFailed, DoesNotFit, Fault, Launch, Observation, Source, UnusableInput
 from warptile.runtimes.vulkan.instrument.module import Module
 from warptile.runtimes.vulkan.runtime import VulkanRuntime
 
@@ -217,6 +217,17 @@ def test_shared_memory_that_nobody_wrote_is_nan_after_a_poisoning_launch(device:
     # On a busy machine one thread may run all workgroups of one launch, and another those of the next.
     assert any(left() for _ in range(8))
     device.free([x, y])
+
+
+def test_loops_that_the_driver_ends_are_no_faults_of_the_kernel(device: VulkanRuntime) -> None:
+    """lavapipe ends all loops of an invocation that has gone round 65,535 times: y would look unwritten."""
+    body = (
+        "for (uint s = 0u; s < {turns}u + P.n; ++s) tile[i] = float(s);"
+        " for (uint s = i; s < 32u; s += 32u) Y[at] = tile[i];"
+    )
+    assert observe(device, kernel(body.format(turns=100)))[0].faults == ()
+    with pytest.raises(DoesNotFit, match="loops"):
+        observe(device, kernel(body.format(turns=70000)))
 
 
 def test_an_unknown_instrument_and_what_is_no_module_are_refused(device: VulkanRuntime) -> None:

@@ -22,7 +22,8 @@ REPORT_WORDS = 8
 _REPORTS_AT, _CAPACITY_AT, _SHADOW_AT, _STARTED, _FINISHED, _RAN, _INVOCATIONS, _SLOT_AT = range(8)
 _ORDER_AT = 8
 _EXTENTS_AT, _ONCE_AT, _ONCE_SHIFT_AT = 16, 32, 48
-MOST_BINDINGS = _ONCE_AT - _EXTENTS_AT
+_CUT = 63
+MOST_BINDINGS = _CUT - _ONCE_SHIFT_AT
 _KINDS = ("", "outside", "race", "race", "race", "uninitialised", "once", "outside")
 _READ_WRITE, _INNER = 3, 7
 
@@ -114,7 +115,12 @@ class Notes:
         return 4 * self._read_words
 
     def observation(self, words: NDArray[np.uint32], checked: bool) -> Observation:
-        """What the launches left. checked: whether elements were counted."""
+        """What the launches left. checked: whether elements were counted.
+
+        Raises DoesNotFit where the device's driver ended loops before their end: what it says is no fault then.
+        """
+        if any(words[slot * HEADER_WORDS + _CUT] for slot in range(len(self._launches))):
+            raise DoesNotFit("an instrumented kernel's loops run to their end", "this driver ends long ones early")
         faults = [f for slot, launch in enumerate(self._launches) if (f := self._launched(words, slot, launch))]
         found = int(words[self._reports])
         first = self._reports + REPORT_WORDS
