@@ -1,7 +1,8 @@
 """Whole tunes over 64 tiles that are all the same, on devices whose clocks flatter some of them now and then.
 
 Each happened in public: an optimistic outlier of many won, a clock that throttled or jumped picked the winner. The
-clock is recorded noise of real devices, resampled, with the fault laid over it. Served would be a tile that is no faster.
+clock is recorded noise of real devices, resampled, with the fault laid over it. Served would be a tile that is no
+faster.
 """
 
 from __future__ import annotations
