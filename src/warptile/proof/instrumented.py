@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from warptile import formats
 from warptile.contracts import (
     DoesNotFit,
+    Instrument,
     InstrumentedRuntime,
     InvalidTile,
     Kernel,
@@ -53,11 +54,13 @@ def instrumented(
     cache: ReferenceCache | None = None,
     deadline: float | None = None,
     clock: Callable[[], float] = time.monotonic,
+    instruments: Collection[Instrument] = ("checked", "delayed"),
 ) -> Finding | None:
     """What instrumented builds of a tile find on a problem: a `Finding` named "outside", "race", "uninitialised",
     "once", "launch" or "schedule", or one of the other checks of a run.
 
     Nothing at levels that `SHAPES` does not name, and on a runtime without instruments. deadline: seconds from now.
+    instruments: which to run, of those that the runtime has.
     Raises what `prove` raises, InvalidTile where no boundary shape is allowed, DoesNotFit where none can be watched:
     more shared memory or workgroups than the notes have room for, more than 1024 invocations, loops that a software
     driver ends.
@@ -69,7 +72,7 @@ def instrumented(
     if not cases:
         raise InvalidTile("a boundary shape is within the tile's rules", tile.text())
     unseen: list[DoesNotFit] = []
-    for case in cases:
+    for case in cases if "checked" in runtime.instruments and "checked" in instruments else []:
         if end is not None and clock() > end:
             what = f"the proof passed its deadline of {deadline} s before instrumented {case.name}"
             raise Timeout(f"{tile.text()}: {what}")
@@ -82,7 +85,7 @@ def instrumented(
             return finding
     if len(unseen) == len(cases):
         raise unseen[0]
-    if "delayed" not in runtime.instruments:
+    if "delayed" not in runtime.instruments or "delayed" not in instruments:
         return None
     return cases[-1].reordered(runtime, kernel, tile, range(seed, seed + ORDERS[level]))
 
