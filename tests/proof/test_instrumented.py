@@ -1,4 +1,4 @@
-"""Instrumented proofs of shipped kernels: what is right stays right, and the barrier that order forgives is missed."""
+"""Instrumented builds as part of a proof. Barriers left out of shipped kernels: tests/mutants."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ import pytest
 from warptile import kernels
 from warptile.contracts import Kernel, Limits, Problem, Runtime, Source, Tile
 from warptile.proof import ReferenceCache, prove
-
-MMQ = (
-    "vulkan.mul_mmq:block_size=32,tile_n=32,tile_m=16,tile_k=32,warp_n=16,warp_m=8,warp_iterations_n=1,thread_n=4,"
-    "thread_m=2,thread_k=1,subgroup=8,bk_step=2,dot=int_dot,staged=packed,scales=fp16,loader=chunk"
-)
 
 
 @pytest.fixture(scope="module")

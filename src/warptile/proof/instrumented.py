@@ -56,8 +56,8 @@ def instrumented(
     clock: Callable[[], float] = time.monotonic,
     instruments: Collection[Instrument] = ("checked", "delayed"),
 ) -> Finding | None:
-    """What instrumented builds of a tile find on a problem: a `Finding` named "outside", "race", "uninitialised",
-    "once", "launch" or "schedule", or one of the other checks of a run.
+    """What instrumented builds of a tile find on a problem: a `Finding` named "outside", "barrier", "race",
+    "uninitialised", "once", "launch" or "schedule", or one of the other checks of a run.
 
     Nothing at levels that `SHAPES` does not name, and on a runtime without instruments. deadline: seconds from now.
     instruments: which to run, of those that the runtime has.
