@@ -1,5 +1,5 @@
 """A warp whose rows lie past the end returns at once, and the others wait for it at the next barrier: the RDNA4
-document's reason never to launch such a warp. This device goes on without it, and others hang."""
+document's reason never to launch such a warp. Other devices hang; this one ends the workgroup there, which the count of ends shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RETURN = "    if (first_row + (warp % WARPS_N) * WARP_N >= P.rows) return;\n"
 MUTANT = Mutant(
     0,
     "a warp without rows ends before the workgroup's barriers",
-    "barrier",
+    "launch",
     "lavapipe",
     seen_by("checked", MMQ, MMQ_TILE, MMQ_PROBLEM, (r"(    const uint token = [^\n]*THREAD_M;\n)", r"\1" + RETURN)),
 )
