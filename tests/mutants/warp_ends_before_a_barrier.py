@@ -1,5 +1,6 @@
 """A warp whose rows lie past the end returns at once, and the others wait for it at the next barrier: the RDNA4
-document's reason never to launch such a warp. Other devices hang; this one ends the workgroup there, which the count of ends shows."""
+document's reason never to launch such a warp. Other devices hang; this one ends the workgroup, and the count of ends
+shows it."""
 
 from __future__ import annotations
 
