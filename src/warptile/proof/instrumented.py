@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from warptile import formats
 from warptile.contracts import (
+    CandidateRejected,
+    CompileFailed,
     DoesNotFit,
     Instrument,
     InstrumentedRuntime,
@@ -63,7 +65,7 @@ def instrumented(
     instruments: which to run, of those that the runtime has.
     Raises what `prove` raises, InvalidTile where no boundary shape is allowed, DoesNotFit where none can be watched:
     more shared memory or workgroups than the notes have room for, more than 1024 invocations, loops that a software
-    driver ends.
+    driver ends; CompileFailed where an instrument cannot follow the kernel or the driver refuses what it made of it.
     """
     if level not in SHAPES or not isinstance(runtime, InstrumentedRuntime):
         return None
@@ -71,23 +73,25 @@ def instrumented(
     cases = list(_cases(runtime, kernel, tile, problem, SHAPES[level], seed, cache or ReferenceCache()))
     if not cases:
         raise InvalidTile("a boundary shape is within the tile's rules", tile.text())
-    unseen: list[DoesNotFit] = []
+    unseen: list[CandidateRejected] = []
     for case in cases if "checked" in runtime.instruments and "checked" in instruments else []:
         if end is not None and clock() > end:
             what = f"the proof passed its deadline of {deadline} s before instrumented {case.name}"
             raise Timeout(f"{tile.text()}: {what}")
         try:
             finding = case.checked(runtime, kernel, tile, seed)
-        except DoesNotFit as error:
+        except (DoesNotFit, CompileFailed) as error:
             unseen.append(error)
             continue
         if finding is not None:
             return finding
-    if len(unseen) == len(cases):
+    if "delayed" in runtime.instruments and "delayed" in instruments:
+        finding = cases[-1].reordered(runtime, kernel, tile, range(seed, seed + ORDERS[level]))
+        if finding is not None:
+            return finding
+    if unseen and len(unseen) == len(cases):
         raise unseen[0]
-    if "delayed" not in runtime.instruments or "delayed" not in instruments:
-        return None
-    return cases[-1].reordered(runtime, kernel, tile, range(seed, seed + ORDERS[level]))
+    return None
 
 
 def watched(
@@ -105,7 +109,7 @@ def watched(
     seed = verdict.seeds[0] if verdict.seeds else 0
     try:
         finding = instrumented(runtime, kernel, tile, problem, verdict.level, seed, cache, seconds)
-    except InvalidTile as error:
+    except (InvalidTile, CompileFailed) as error:
         detail = "; ".join(text for text in (verdict.detail, f"no instrumented run: {error}") if text)
         return dataclasses.replace(verdict, detail=detail)
     if finding is None:
