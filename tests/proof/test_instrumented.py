@@ -44,7 +44,9 @@ def test_a_proof_at_level_full_watches(device: Runtime, cache: ReferenceCache) -
         "vulkan.mul_mat_vec:lanes_n=8,split_k=1,thread_n=1,columns=2,load_n=1,x_access=direct"
     )
     problem = Problem("Q4_0", 16, 32, 1)
-    assert prove(device, kernel, tile, problem, "full", cache=cache).right
+    sound = prove(device, kernel, tile, problem, "full", cache=cache)
+    assert sound.right
+    assert "checked builds of 2 shapes, 3 orders" in sound.detail
     mutant = changed(
         kernel, r"(mark_executed\(\);\n)", r"\1    if (gl_LocalInvocationIndex == 0u) Y[0x00ffffffu] = 1.0;\n"
     )

@@ -69,6 +69,22 @@ def instrumented(
     """
     if level not in SHAPES or not isinstance(runtime, InstrumentedRuntime):
         return None
+    return _watch(runtime, kernel, tile, problem, level, seed, cache, deadline, clock, instruments)[0]
+
+
+def _watch(
+    runtime: InstrumentedRuntime,
+    kernel: Kernel,
+    tile: Tile,
+    problem: Problem,
+    level: str,
+    seed: int,
+    cache: ReferenceCache | None,
+    deadline: float | None,
+    clock: Callable[[], float],
+    instruments: Collection[Instrument],
+) -> tuple[Finding | None, int]:
+    """(what was found, shapes that a checked build ran)."""
     end = None if deadline is None else clock() + deadline
     cases = list(_cases(runtime, kernel, tile, problem, SHAPES[level], seed, cache or ReferenceCache()))
     if not cases:
@@ -84,14 +100,14 @@ def instrumented(
             unseen.append(error)
             continue
         if finding is not None:
-            return finding
+            return finding, 0
     if "delayed" in runtime.instruments and "delayed" in instruments:
         finding = cases[-1].reordered(runtime, kernel, tile, range(seed, seed + ORDERS[level]))
         if finding is not None:
-            return finding
+            return finding, 0
     if unseen and len(unseen) == len(cases):
         raise unseen[0]
-    return None
+    return None, len(cases) - len(unseen)
 
 
 def watched(
@@ -103,18 +119,23 @@ def watched(
     cache: ReferenceCache,
     seconds: float | None,
 ) -> Verdict:
-    """A verdict after instrumented runs at its level: wrong where they find something."""
-    if not verdict.right:
+    """A verdict after instrumented runs at its level: wrong where they find something, else it says what ran."""
+    level = verdict.level
+    if not verdict.right or level not in SHAPES or not isinstance(runtime, InstrumentedRuntime):
         return verdict
     seed = verdict.seeds[0] if verdict.seeds else 0
+    both: tuple[Instrument, ...] = ("checked", "delayed")
     try:
-        finding = instrumented(runtime, kernel, tile, problem, verdict.level, seed, cache, seconds)
+        finding, shapes = _watch(runtime, kernel, tile, problem, level, seed, cache, seconds, time.monotonic, both)
     except (InvalidTile, CompileFailed) as error:
-        detail = "; ".join(text for text in (verdict.detail, f"no instrumented run: {error}") if text)
-        return dataclasses.replace(verdict, detail=detail)
-    if finding is None:
-        return verdict
-    return dataclasses.replace(verdict, right=False, failed=finding.check, detail=finding.detail)
+        return _saying(verdict, f"no instrumented run: {error}")
+    if finding is not None:
+        return dataclasses.replace(verdict, right=False, failed=finding.check, detail=finding.detail)
+    return _saying(verdict, f"checked builds of {shapes} shapes, {ORDERS[level]} orders of a delayed one")
+
+
+def _saying(verdict: Verdict, text: str) -> Verdict:
+    return dataclasses.replace(verdict, detail="; ".join(part for part in (verdict.detail, text) if part))
 
 
 @dataclass(frozen=True)
