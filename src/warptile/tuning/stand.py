@@ -52,9 +52,15 @@ class Stand(Protocol):
         ...
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
-        """Which of the proved tiles are worth a race, in about `seconds`."""
+        """Which of the proved tiles are worth a race, in about `seconds`; thorough: which one is the fastest."""
         ...
 
     def race(
@@ -68,8 +74,12 @@ class Stand(Protocol):
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
-        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew."""
+        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew.
+
+        most_rounds: where it is more than `rounds`, the race goes on until it is settled, or so long.
+        """
         ...
 
     def close(self) -> None:
