@@ -10,7 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import kernels
-from warptile.contracts import Kernel, Problem, Runtime, Tile, UnusableInput, Verdict
+from warptile.contracts import (
+    CompileFailed,
+    Instrument,
+    InvalidTile,
+    Kernel,
+    Problem,
+    Runtime,
+    Tile,
+    UnusableInput,
+    Verdict,
+)
+from warptile.proof.checks import Finding
+from warptile.proof.instrumented import instrumented
 from warptile.proof.proving import prove
 from warptile.proof.random_shapes import prove_random
 from warptile.proof.references import ReferenceCache
@@ -18,6 +30,7 @@ from warptile.weights import QuantTensor
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 _REFERENCES = "proof.references"
+_CHECKED: tuple[Instrument, ...] = ("checked",)
 
 
 @dataclass(frozen=True)
@@ -58,6 +71,26 @@ def prove_random_job(
     kernel, parsed = resolve(tile)
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
     return prove_random(runtime, kernel, parsed, problem, seconds, seed, cache=cache)
+
+
+def watch_job(
+    runtime: Runtime,
+    tile: str,
+    problem: Problem,
+    seed: int = 0,
+    deadline: float | None = None,
+    resolve: Resolve = kernels.parse_tile,
+) -> Finding | None:
+    """What a checked build of a tile finds on one small shape of a problem; None, too, where it cannot be watched here.
+
+    Raises Timeout past the deadline, and DeviceLost or OutOfMemory as the driver does.
+    """
+    kernel, parsed = resolve(tile)
+    cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
+    try:
+        return instrumented(runtime, kernel, parsed, problem, "winner", seed, cache, deadline, instruments=_CHECKED)
+    except (InvalidTile, CompileFailed):
+        return None
 
 
 def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:

@@ -11,6 +11,7 @@ from warptile.tables import Point, Validity
 from warptile.tuning.notes import now
 from warptile.tuning.result import TuneRow
 from warptile.tuning.state import LEAST_STEP_S, State, clamp
+from warptile.tuning.watching import watch
 
 RACE_S = (0.5, 20.0)
 ROUNDS = 40
@@ -127,6 +128,7 @@ def conclude(state: State, problem: Problem) -> None:
         seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _most_seconds(state, problem)))
         state.tell("decide", f"{problem.text()}  {challenger}")
         try:
+            watch(state, problem, challenger)
             challenger = _against_kept(state, problem, challenger, seconds)
             final = _final(state, problem, standing.stock, challenger, seconds)
         except CandidateRejected as error:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warptile.contracts import CandidateRejected, Limits, Problem
+from warptile.contracts import CandidateRejected, Limits, Problem, Wrong
 from warptile.proof.version import PROOF_VERSION
 from warptile.race.statistics import FEWEST_ROUNDS
 from warptile.tables import Point
@@ -46,7 +46,8 @@ class Standing:
 
 
 class State:
-    """One tune on one stand. rows: problems concluded; said: what a person should know of the way, one line each.
+    """One tune on one stand. rows: problems concluded; said: what a person should know of the way, one line each;
+    watched: what a checked build found, by source.
 
     Every result is written to `notes` before the next step begins.
     """
@@ -65,6 +66,7 @@ class State:
         self.budget, self.seed = budget, seed
         self.rows: dict[Problem, TuneRow] = {}
         self.said: list[str] = []
+        self.watched: dict[str, Wrong | None] = {}
         self.why_not = ""
         self.calibration = Calibration()
         self._progress = progress
