@@ -1,7 +1,7 @@
 """Times many tiles of the whole space, good and bad alike, so that searches can be replayed without the device.
 
     python benchmarks/search_record.py --device vulkan:0 --problem Q4_1,1536,576,128 --tiles 0 --out recorded
-    python benchmarks/search_record.py --device cuda:0 --problem Q4_K,4096,4096,8 --tiles 200 --seconds 100 --out recorded
+    python benchmarks/search_record.py --device cuda:0 --problem Q4_K,4096,4096,8 --tiles 200 --out recorded
 
 Problems (FORMAT,N,K,M) of one format, k and m are a group that shares binaries. Of a group, `--tiles` tiles (0: all)
 are taken: those of least price of each problem and of each kernel, the rest drawn with `--seed`. They are compiled

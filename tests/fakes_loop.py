@@ -140,8 +140,9 @@ class FakeStand:
         self.log.append((name, what))
         self.now += self.step_seconds
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         self.compiled_ahead += [tile for tile, _ in wanted]
+        return 1
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         self._step("prove", tile)

@@ -20,6 +20,7 @@ from warptile.tables import Table
 from warptile.tuning.budget import Budget
 from warptile.tuning.conclude import conclude, recheck
 from warptile.tuning.explore import explore, next_group, open_group, play_off, ready_stock
+from warptile.tuning.history import past_of
 from warptile.tuning.notes import Notes
 from warptile.tuning.order import group_problems
 from warptile.tuning.recall import Recall
@@ -46,6 +47,7 @@ def tune(
     explore_on: bool = False,
     dtype: str | None = None,
     routing: str | None = None,
+    history: bool = True,
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
 
@@ -54,6 +56,8 @@ def tune(
     dtype: type of x and y, "fp32", "fp16" or "bf16"; default the device's own (`Limits.activations`).
     routing: how tokens spread over a model's experts, as `workloads.experts` has it, or a JSON file of their counts;
     default uniformly. It is part of what the table holds a winner for.
+    history: prices are corrected by what the journal holds of this device, so that fewer tiles are measured; False:
+    by this run's measurements alone. What is kept is proved and raced either way.
     Memory stays below four times the largest weight and 500 MB, both processes together.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
@@ -66,7 +70,7 @@ def tune(
     from warptile.tuning.worker_stand import WorkerStand
 
     with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
-        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on, dtype=dtype)
+        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on, dtype=dtype, history=history)
 
 
 def tune_on(
@@ -81,6 +85,7 @@ def tune_on(
     kernels: Sequence[Kernel] | None = None,
     dtype: str | None = None,
     layout_of: Callable[[str], str] = layout_name,
+    history: bool = True,
 ) -> TuneResult:
     """`tune` on an open stand, with `kernels` in place of all of its runtime's.
 
@@ -101,7 +106,8 @@ def tune_on(
         usable,
         layout_of,
     )
-    state = State(stand, notes, groups, limits, budget, progress, seed)
+    past = past_of(reading.entries, identity, limits, notes.parse, notes.source_of) if history else []
+    state = State(stand, notes, groups, limits, budget, progress, seed, past)
     state.said += warning_lines(reading.warnings)
     journal.append(
         entries.run("start", identity, source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds)

@@ -122,10 +122,13 @@ def _challenger(state: State, problem: Problem) -> str | None:
 
 def _no_race(state: State, problem: Problem) -> Decision:
     """Why the stock stays without a race: nothing else was right and fast enough, or there was no time to see."""
-    group = state.standings[problem].group
-    untried = [t for t, offer in group.offers.items() if problem in offer.prices and t not in group.taken]
-    if _challenger(state, problem) is None and not untried:
-        return Decision("reject", "no other tile was right and fast enough to race")
+    standing = state.standings[problem]
+    offers, others = standing.group.offers, standing.unproved
+    untried = [t for t, offer in offers.items() if problem in offer.prices and t not in standing.group.taken]
+    faster = [t for t, s in others.items() if s < standing.seconds.get(standing.stock or "", 0.0)]
+    if _challenger(state, problem) is None and not faster and (others or not untried):
+        seen = f"; {len(others)} were screened" if others else ""
+        return Decision("reject", f"no other tile was right and fast enough to race{seen}")
     return Decision("undecided", "the budget ended before a race")
 
 

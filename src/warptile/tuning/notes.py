@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from warptile.contracts import (
@@ -33,6 +34,14 @@ def source_hash(source: Source) -> str:
     if source.helpers:
         parts.append([source_hash(helper) for helper in source.helpers])
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The corrected price of a tile before it was measured: seconds, and the standard deviation of their logarithm."""
+
+    seconds: float
+    deviation: float
 
 
 class Notes:
@@ -101,8 +110,8 @@ class Notes:
             )
         )
 
-    def screening(self, problem: Problem, screening: Screening) -> None:
-        """Tiles were compared."""
+    def screening(self, problem: Problem, screening: Screening, expected: Mapping[str, Expected]) -> None:
+        """Tiles were compared. expected: what the corrected price said of them before."""
         measured = [(s.arm.tile, s.seconds, s.samples) for s in (*screening.survivors, *screening.dropped)]
         arms = [
             {
@@ -111,6 +120,7 @@ class Notes:
                 "seconds": seconds,
                 "samples": samples,
                 "predicted": self.price(tile, problem),
+                "corrected": expected.get(tile),
             }
             for tile, seconds, samples in [*measured, *((arm.tile, None, 0) for arm in screening.unmeasured)]
         ]

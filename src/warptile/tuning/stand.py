@@ -33,8 +33,11 @@ class Stand(Protocol):
         """Limits and identity of the open device."""
         ...
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
-        """Compile tiles that will be proved next side by side, where the runtime can; failures show in the proofs."""
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
+        """Compile tiles that come next side by side, where the runtime can; failures show when they are used.
+
+        How many the stand compiles at once, 1 where it cannot.
+        """
         ...
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
@@ -44,7 +47,7 @@ class Stand(Protocol):
     def screen(
         self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
     ) -> Screening:
-        """Which of the proved tiles are worth a race, in about `seconds`."""
+        """Which tiles are worth a race, or a proof first, in about `seconds`; an id is 0 where a tile is not proved."""
         ...
 
     def race(

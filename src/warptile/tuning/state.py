@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from warptile.contracts import CandidateRejected, Limits, Problem
 from warptile.proof.version import PROOF_VERSION
+from warptile.race.bench import UNPROVED
 from warptile.race.statistics import FEWEST_ROUNDS
+from warptile.search import Correction, Observation, Points
+from warptile.search import Point as TilePoint
 from warptile.tables import Point
 from warptile.tuning.budget import Budget
-from warptile.tuning.notes import Notes
-from warptile.tuning.order import Calibration, Group, Offer
+from warptile.tuning.history import History, point_of
+from warptile.tuning.notes import Expected, Notes
+from warptile.tuning.order import Group, Offer, sitting_of
 from warptile.tuning.result import Event, Progress, Reuse, TuneRow
 from warptile.tuning.stand import Proof, Stand
 
 PROVE_DEADLINE_S = 90.0
 LEAST_DEADLINE_S = 5.0
-AHEAD_DEADLINE_S = 30.0
+AHEAD_DEADLINE_S = 60.0
 LEAST_STEP_S = 1.0
 
 
@@ -27,8 +33,9 @@ class Standing:
     """What is known of one problem so far.
 
     stock: the static table's tile, None where there is none or it was rejected (stock_note says why). seconds: of
-    screened tiles, on one scale. kept: the table's point for exactly this m; stale: why it does not hold, "" where it
-    does.
+    screened tiles that were proved; unproved: of others; all on one scale. expected: what the corrected price said of
+    tiles before they were measured here. kept: the table's point for exactly this m; stale: why it does not hold, ""
+    where it does.
     """
 
     group: Group
@@ -38,15 +45,28 @@ class Standing:
     kept: Point | None = None
     stale: str = ""
     reuse: Reuse = "new"
+    unproved: dict[str, float] = field(default_factory=dict)
+    expected: dict[str, Expected] = field(default_factory=dict)
+
+    @property
+    def timed(self) -> dict[str, float]:
+        """Seconds of every tile screened, proved or not."""
+        return {**self.unproved, **self.seconds}
+
+    def rescale(self, factor: float) -> None:
+        """Bring everything measured onto the scale of a later screening."""
+        self.seconds = {t: s * factor for t, s in self.seconds.items()}
+        self.unproved = {t: s * factor for t, s in self.unproved.items()}
 
     @property
     def best(self) -> tuple[str, float] | None:
-        """The fastest screened tile and its seconds."""
+        """The fastest screened tile that is proved, and its seconds."""
         return min(self.seconds.items(), key=lambda each: (each[1], each[0]), default=None)
 
 
 class State:
     """One tune on one stand. rows: problems concluded; said: what a person should know of the way, one line each.
+    width: how many tiles the stand compiles side by side. past: observations of earlier runs to learn from.
 
     Every result is written to `notes` before the next step begins.
     """
@@ -60,24 +80,33 @@ class State:
         budget: Budget,
         progress: Progress | None = None,
         seed: int = 0,
+        past: Sequence[Observation] = (),
     ) -> None:
         self.stand, self.notes, self.groups, self.limits = stand, notes, groups, limits
         self.budget, self.seed = budget, seed
         self.rows: dict[Problem, TuneRow] = {}
         self.said: list[str] = []
         self.why_not = ""
-        self.calibration = Calibration()
+        self.width = 1
+        self._points: dict[tuple[str, Problem], TilePoint | None] = {}
+        self._learned: dict[tuple[str, int], Correction] = {}
         self._progress = progress
         self._proved: dict[str, Proof] = {}
         self.standings = {p: self._standing(group, p) for group in groups for p in group.problems}
+        known = {(p, t) for p, s in self.standings.items() for t in s.timed}
+        fresh = [o for o in past if (o.point.problem, o.point.tile.text()) not in known]
+        self.history = History(fresh, limits)
         for group in groups:
             group.taken.update(t for t, offer in group.offers.items() if self._screened_everywhere(offer))
 
     def _standing(self, group: Group, problem: Problem) -> Standing:
         stock = group.stock.get(problem)
         note = "" if stock else "no static table has a tile for it"
-        standing = Standing(group, stock, note, self.notes.recall.screened(problem, self.notes.source_of))
-        if standing.seconds:
+        timed = self.notes.recall.screened(problem, self.notes.source_of)
+        proved = {t for t in timed if self.notes.recall.proved(self.notes.source_of(t, problem))}
+        standing = Standing(group, stock, note, {t: s for t, s in timed.items() if t in proved})
+        standing.unproved = {t: s for t, s in timed.items() if t not in proved}
+        if timed:
             standing.reuse = "resumed"
         served = self.notes.table.lookup(problem, group.layout, PROOF_VERSION)
         if served is not None and served.point.m == problem.m:
@@ -85,7 +114,7 @@ class State:
         return standing
 
     def _screened_everywhere(self, offer: Offer) -> bool:
-        return all(offer.text in self.standings[problem].seconds for problem in offer.prices)
+        return all(offer.text in self.standings[problem].timed for problem in offer.prices)
 
     def settled(self) -> list[Problem]:
         """Problems for which the table holds a valid decision that had enough rounds."""
@@ -127,7 +156,8 @@ class State:
         if len(new) < 2 or self.budget.left() < LEAST_STEP_S:
             return
         with contextlib.suppress(CandidateRejected):
-            self.stand.ahead(list(new.values()), clamp(self.budget.left(), (LEAST_DEADLINE_S, AHEAD_DEADLINE_S)))
+            deadline = clamp(self.budget.left(), (LEAST_DEADLINE_S, AHEAD_DEADLINE_S))
+            self.width = max(self.width, self.stand.ahead(list(new.values()), deadline))
 
     def prove(self, text: str, problems: Sequence[Problem], again: bool = False) -> bool:
         """Whether a tile is right on these problems; again: asked anew even where the journal knows.
@@ -171,22 +201,84 @@ class State:
         return self._proved[self.notes.source_of(text, problem)]
 
     def ids(self, problem: Problem, tiles: Sequence[str]) -> dict[str, int]:
-        """Ids of the proved binaries by tile text."""
+        """Ids of the proved binaries by tile text. Raises KeyError where one was not proved."""
         return {text: self.proof(text, problem).verdict.binary for text in tiles}
 
-    def guess(self, problem: Problem, text: str) -> float:
-        """Seconds a tile may take: screened, or its price on the device's scale; 0 where it has none."""
+    def ids_so_far(self, problem: Problem, tiles: Sequence[str]) -> dict[str, int]:
+        """As `ids`, with `UNPROVED` for tiles that were not proved yet."""
+        known = {text: self._proved.get(self.notes.source_of(text, problem)) for text in tiles}
+        return {text: UNPROVED if proof is None else proof.verdict.binary for text, proof in known.items()}
+
+    def refused(self, text: str, problem: Problem) -> bool:
+        """Whether a tile is known to be wrong, or to have failed for good; what is known to be right is noted."""
+        source = self.notes.source_of(text, problem)
+        known = self._proved.get(source) or self.notes.recall.proof(source, [problem.k])
+        if known is not None:
+            self._proved[source] = known
+            return not known.verdict.right
+        deadline = clamp(self.budget.left(), (LEAST_DEADLINE_S, PROVE_DEADLINE_S))
+        return not source or self.notes.recall.rejection(source, problem, deadline) is not None
+
+    def _right(self, text: str, problem: Problem) -> bool:
+        known = self._proved.get(self.notes.source_of(text, problem))
+        return known is not None and known.verdict.right
+
+    def point(self, text: str, problem: Problem) -> TilePoint | None:
+        """A tile on a problem with its price; None where it is not valid."""
+        key = (text, problem)
+        if key not in self._points:
+            self._points[key] = point_of(text, problem, self.limits, self.notes.parse)
+        return self._points[key]
+
+    def correction(self, group: Group) -> Correction:
+        """What is known of a group's tiles: what was measured in it and in groups like it, in this run and before."""
+        key = (group.format, group.m)
+        if key not in self._learned:
+            own = [
+                Observation(point, seconds, sitting_of(problem))
+                for problem, standing in self.standings.items()
+                for text, seconds in standing.timed.items()
+                if (point := self.point(text, problem)) is not None
+            ]
+            self._learned[key] = self.history.correction(group.problems[0], own)
+        return self._learned[key]
+
+    def learn(self, problem: Problem, measured: Mapping[str, float]) -> None:
+        """Screened seconds of tiles join what is known of a problem, on the scale of this screening."""
         standing = self.standings[problem]
-        if text in standing.seconds:
-            return standing.seconds[text]
-        price = self.notes.price(text, problem)
-        return self.calibration.factor(text.split(":", 1)[0]) * price.seconds if price is not None else 0.0
+        timed = standing.timed
+        shared = [t for t in measured if t in timed]
+        if shared:
+            standing.rescale(sum(measured[t] / timed[t] for t in shared) / len(shared))
+        for text, seconds in measured.items():
+            (standing.seconds if self._right(text, problem) else standing.unproved)[text] = seconds
+        self._learned.clear()
+
+    def expect(self, problem: Problem, tiles: Sequence[str]) -> None:
+        """Note what the corrected price says of tiles that were not measured yet."""
+        standing = self.standings[problem]
+        points = {t: self.point(t, problem) for t in tiles if t not in standing.timed and t not in standing.expected}
+        known = [(t, p) for t, p in points.items() if p is not None]
+        if known:
+            estimate = self.correction(standing.group).of(
+                Points([p for _, p in known], self.limits), sitting_of(problem)
+            )
+            found = zip(known, np.exp(estimate.log_seconds), estimate.deviation, strict=True)
+            standing.expected |= {text: Expected(float(s), float(d)) for (text, _), s, d in found}
+
+    def guess(self, problem: Problem, text: str) -> float:
+        """Seconds a tile may take: screened, or what is expected of it; 0 where it has no price."""
+        standing = self.standings[problem]
+        self.expect(problem, [text])
+        expected = standing.expected.get(text)
+        return standing.timed.get(text, expected.seconds if expected is not None else 0.0)
 
     def drop(self, problem: Problem, text: str, error: CandidateRejected, deadline: float) -> None:
         """A proved tile failed while it was timed, in a step that was given `deadline` seconds."""
         standing = self.standings[problem]
         self.notes.reject(text, problem, error, deadline)
         standing.seconds.pop(text, None)
+        standing.unproved.pop(text, None)
         if text == standing.stock:
             self.without_stock(problem, str(error))
 
@@ -205,6 +297,7 @@ class State:
         self.said.append(f"{problem.text()}: the table's {kept} {reason}; it is searched anew")
         standing.kept, standing.reuse = None, "new"
         standing.seconds.clear()
+        standing.unproved.clear()
         standing.group.taken.difference_update(t for t, o in standing.group.offers.items() if problem in o.prices)
 
 
