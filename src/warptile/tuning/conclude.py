@@ -203,6 +203,7 @@ def _keep(state: State, problem: Problem, winner: str, race: Race | None, told: 
 
 def _row(state: State, problem: Problem, point: Point, race: Race | None, reason: str) -> TuneRow:
     standing = state.standings[problem]
+    price, expected = state.notes.price(point.tile, problem), standing.expected.get(point.tile)
     return TuneRow(
         problem=problem,
         stock=standing.stock,
@@ -217,4 +218,7 @@ def _row(state: State, problem: Problem, point: Point, race: Race | None, reason
         decision=Decision(point.outcome, reason),
         race=race,
         reuse=standing.reuse,
+        paper_seconds=price.seconds if price is not None else None,
+        expected_seconds=expected.seconds if expected is not None else None,
+        expected_deviation=expected.deviation if expected is not None else None,
     )
