@@ -14,11 +14,13 @@ from warptile.cli import (
     check,
     confirm,
     devices,
+    explain,
     export,
     inspect,
     journal,
     pipelines,
     prove,
+    report,
     study,
     table,
     trace,
@@ -46,6 +48,8 @@ app.command("export")(export.export)
 app.command("prove")(prove.prove)
 app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)
+app.command("explain")(explain.explain_target)
+app.command("report")(report.report)
 app.command("confirm")(confirm.confirm)
 app.command("trace")(trace.trace)
 app.add_typer(bench.app, name="bench")
@@ -65,7 +69,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False)
+        code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False, obj=tuple(given))
     except KeyboardInterrupt:
         return _stopped()
     except BrokenPipeError:

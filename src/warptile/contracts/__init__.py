@@ -23,6 +23,7 @@ from warptile.contracts.limits import Limits
 from warptile.contracts.price import Price, Resources
 from warptile.contracts.problem import Problem, Workload, WorkloadRow
 from warptile.contracts.runtime import Binary, Buffer, Ceilings, Identity, Instrument, Runtime
+from warptile.contracts.state import DeviceState
 from warptile.contracts.tile import Tile
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "CompileFailed",
     "Decision",
     "DeviceLost",
+    "DeviceState",
     "DeviceWeights",
     "DoesNotFit",
     "FirstWrong",

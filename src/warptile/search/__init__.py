@@ -1,13 +1,13 @@
 """Which candidate next: every kernel's valid tiles on one problem, by price, or by price corrected by measurements."""
 
 from warptile.search.correction import Correction, Estimate, Observation, Scales
-from warptile.search.improvement import Asked, chosen, improvement
+from warptile.search.improvement import Aim, chosen, improvement
 from warptile.search.neighbours import neighbours
 from warptile.search.points import Point, Points
 from warptile.search.rank import Candidate, Ranking, rank, rank_all
 
 __all__ = [
-    "Asked",
+    "Aim",
     "Candidate",
     "Correction",
     "Estimate",

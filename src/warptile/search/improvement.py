@@ -26,7 +26,7 @@ def _phi(z: F64) -> F64:
 
 
 @dataclass
-class Asked:
+class Aim:
     """One problem of a group: how often a pass runs it, its estimate over tiles, each tile's place among all tiles of
     the group, and the seconds of its best tile, None where nothing was measured."""
 
@@ -36,7 +36,7 @@ class Asked:
     best: float | None
 
 
-def chosen(asked: Sequence[Asked], texts: Sequence[str], number: int) -> list[int]:
+def chosen(aims: Sequence[Aim], texts: Sequence[str], number: int) -> list[int]:
     """Up to `number` places of tiles, one after another: of most expected seconds saved in one pass of the group.
 
     What a tile saves is summed over the problems. Once a tile is chosen, tiles like it are less uncertain and so less
@@ -44,19 +44,19 @@ def chosen(asked: Sequence[Asked], texts: Sequence[str], number: int) -> list[in
     Ties go to less expected time, then by text.
     """
     taken: list[int] = []
-    bests = [a.best if a.best is not None else float(np.exp(a.estimate.log_seconds.min())) for a in asked]
+    bests = [a.best if a.best is not None else float(np.exp(a.estimate.log_seconds.min())) for a in aims]
     expected = np.full(len(texts), np.inf)
-    for a in asked:
+    for a in aims:
         expected[a.at] = np.minimum(expected[a.at], a.estimate.log_seconds)
     alphabet = np.argsort(np.argsort(np.array(texts, dtype=str)))
     while len(taken) < min(number, len(texts)):
         saved = np.zeros(len(texts))
-        for a, best in zip(asked, bests, strict=True):
+        for a, best in zip(aims, bests, strict=True):
             saved[a.at] += a.count * improvement(a.estimate.log_seconds, a.estimate.deviation, best)
         saved[taken] = -np.inf
         index = int(np.lexsort((alphabet, expected, -saved))[0])
         taken.append(index)
-        for a in asked:
+        for a in aims:
             place = np.nonzero(a.at == index)[0]
             if len(place):
                 a.estimate.taken(int(place[0]))

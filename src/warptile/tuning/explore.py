@@ -190,7 +190,8 @@ def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
     deadline = 30.0 + 5 * seconds
     ids = state.ids_so_far(problem, arms)
     try:
-        screening = state.stand.screen(problem, ids, seconds, state.seed, deadline)
+        with state.notes.record.watching() as watched:
+            screening = state.stand.screen(problem, ids, seconds, state.seed, deadline)
     except CandidateRejected as error:
         if len(arms) == 1:
             state.drop(problem, arms[0], error, deadline)
@@ -200,6 +201,6 @@ def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
             for arm in arms:
                 _measure(state, problem, [arm])
         return
-    state.notes.screening(problem, screening, standing.expected)
+    state.notes.screening(problem, screening, watched.state, standing.expected)
     standing.group.taken.difference_update(arm.tile for arm in screening.unmeasured)
     state.learn(problem, {s.arm.tile: s.seconds for s in (*screening.survivors, *screening.dropped)})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warptile.contracts import Kernel, Limits, Price, Problem, Tile
-from warptile.search import Asked, Correction, Point, Points, chosen, rank_all
+from warptile.search import Aim, Correction, Point, Points, chosen, rank_all
 from warptile.tuning.result import bare
 
 Neighbours = Callable[[Kernel, Tile, Problem, Limits], Iterable[Tile]]
@@ -102,15 +102,15 @@ def next_offers(
     """
     left = [offer for text, offer in group.offers.items() if text not in group.taken]
     at = {offer.text: i for i, offer in enumerate(left)}
-    asked = []
+    aims = []
     for problem, seconds in best.items():
         mine = [offer for offer in left if problem in offer.prices]
         if mine:
             points = Points([Point(o.kernel.name, o.tile, problem, o.prices[problem]) for o in mine], limits)
             estimate = correction.of(points, sitting_of(problem))
             places = np.array([at[o.text] for o in mine], np.intp)
-            asked.append(Asked(group.counts[problem], estimate, places, seconds))
-    return [left[i] for i in chosen(asked, [offer.text for offer in left], number)] if asked else []
+            aims.append(Aim(group.counts[problem], estimate, places, seconds))
+    return [left[i] for i in chosen(aims, [offer.text for offer in left], number)] if aims else []
 
 
 def sitting_of(problem: Problem) -> str:
