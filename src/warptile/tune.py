@@ -132,7 +132,7 @@ def tune_on(
     except KeyboardInterrupt:
         notes.record.end("interrupted", tried=notes.tried)
         raise Interrupted(notes.tried, journal.path) from None
-    notes.record.end(tried=notes.tried, rejected=notes.rejected, seconds=budget.spent())
+    notes.record.end(tried=notes.tried, rejected=notes.rejected, seconds=budget.spent(), searched=state.searched())
     return summary(workload, passes, unserved, state)
 
 

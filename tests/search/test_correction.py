@@ -88,7 +88,7 @@ def test_a_doubted_measurement_gives_way_to_a_trusted_one() -> None:
 def test_what_is_not_measured_stays_uncertain() -> None:
     near, far = point(One(8, 2)), point(Two(8, 2))
     deviation = Correction(observed([near]), LIMITS).of(Points([near, far], LIMITS), "earlier").deviation
-    assert deviation[0] < 0.1
+    assert deviation[0] < 0.15  # a measurement's noise is 0.12
     assert deviation[1] > 1.0
 
 

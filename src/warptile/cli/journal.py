@@ -9,14 +9,15 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from warptile.cli import options, show
+from warptile.cli import journal_stats, options, show
 from warptile.cli.tune_view import grid
 from warptile.contracts import UnusableInput
 from warptile.journal import KINDS, Journal, warning_lines
 from warptile.journal.index import Hit, Index
 from warptile.journal.store import Line, read_lines
 
-app = typer.Typer(help="What was tried: list, show.", no_args_is_help=False)
+app = typer.Typer(help="What was tried: list, show, stats.", no_args_is_help=False)
+app.command("stats")(journal_stats.stats)
 
 
 @app.callback()

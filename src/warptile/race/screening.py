@@ -55,9 +55,9 @@ def screen(
     """Successive halving down to at most `keep` arms.
 
     Everything is compiled first. A first pass in the order given runs each arm once; what takes over 8 times the
-    fastest there is dropped. A second pass, of all arms together, sets how many runs a sample of each arm has, 0.4 ms
-    of them or 8 at most, and drops arms over 3 times the fastest. Each rung then adds `samples` passes over the arms
-    left, in random order, and drops the slower half by median, and any arm over 1.25 times the fastest. Arms are
+    fastest there, twice, is dropped. A second pass, of all arms together, sets how many runs a sample of each arm has,
+    0.4 ms of them or 8 at most, and drops arms over 3 times the fastest. Each rung then adds `samples` passes over the
+    arms left, in random order, and drops the slower half by median, and any arm over 1.25 times the fastest. Arms are
     submitted many at a time: a card that waits between short runs slows its clock down. Time is asked for before each
     submission, and in the first pass before each arm, so arms should come most promising first.
 
@@ -73,6 +73,8 @@ def screen(
         if clock() >= end:
             break
         cold[i] = timer.sample([contender], [1])[0]
+        if cold[i] > HOPELESS_COLD * min(cold.values()):
+            cold[i] = min(cold[i], timer.sample([contender], [1])[0])
     unmeasured = tuple(arm for i, arm in enumerate(arms) if i not in cold)
     taken = [[cold[i]] if i in cold else [] for i in range(len(arms))]
     live = [i for i in cold if cold[i] <= HOPELESS_COLD * min(cold.values())]

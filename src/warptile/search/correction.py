@@ -30,21 +30,23 @@ class Scales:
     fields together. near: of tiles alike in every field. sitting: of the machine's state. noise: standard deviation
     of one measurement. step: log2 units over which a field's effect falls by e; reach: the sum of such steps over all
     fields for `near`. tokens, sides, format: how much of a like problem a doubling of m, of n or k, and another
-    format leave, as exponents.
+    format leave, as exponents. outlier: standard deviations off what all others say, beyond which a measurement
+    counts as little as it is off: a busy machine times a run ten times too long now and then.
     """
 
     kernel: float = 0.5
     kernel_here: float = 0.2
-    fields: float = 0.5
-    fields_here: float = 0.3
-    near: float = 0.3
+    fields: float = 0.4
+    fields_here: float = 0.2
+    near: float = 0.4
     sitting: float = 0.04
-    noise: float = 0.06
+    noise: float = 0.12
     step: float = 2.0
-    reach: float = 6.0
+    reach: float = 2.0
     tokens: float = 0.3
     sides: float = 0.2
     format: float = 0.5
+    outlier: float = 3.5
 
     @property
     def variance(self) -> float:
@@ -77,12 +79,16 @@ class Correction:
         if not observations:
             return
         residual = np.log([o.seconds for o in observations]) - self._known.log_prices
-        doubt = np.array([o.doubt for o in observations])
-        covariance = _gram(self._known, self._known, self.scales).astype(np.float64)
-        covariance += self.scales.sitting * (self._sittings[:, None] == self._sittings[None, :])
-        covariance[np.diag_indices(len(residual))] += self.scales.noise**2 + doubt**2
-        self._whiten = np.linalg.inv(np.linalg.cholesky(covariance))
-        self._weights = self._whiten.T @ (self._whiten @ residual)
+        noise = self.scales.noise**2 + np.array([o.doubt for o in observations]) ** 2
+        shared = _gram(self._known, self._known, self.scales).astype(np.float64)
+        shared += self.scales.sitting * (self._sittings[:, None] == self._sittings[None, :])
+        self._whiten, self._weights = _solved(shared, noise, residual)
+        # What each would be expected to be from all others, and how far off it is (Rasmussen and Williams 2006, 5.4.2).
+        precision = (self._whiten**2).sum(axis=0)
+        off = self._weights / precision
+        lost = np.abs(off) * np.sqrt(precision) > self.scales.outlier
+        if lost.any():
+            self._whiten, self._weights = _solved(shared, np.where(lost, noise + off**2, noise), residual)
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -141,6 +147,12 @@ class Estimate:
         column = shared / np.sqrt(self._variance[index] + self._scales.noise**2)
         self._variance = np.maximum(self._variance - column**2, 1e-6)
         self._shared = np.concatenate([self._shared, column[:, None]], axis=1)
+
+
+def _solved(shared: F64, noise: F64, residual: F64) -> tuple[F64, F64]:
+    """(W, w) with W^T W the inverse of shared + diag(noise), and w that inverse times the residual."""
+    whiten: F64 = np.linalg.inv(np.linalg.cholesky(shared + np.diag(noise)))
+    return whiten, whiten.T @ (whiten @ residual)
 
 
 def _gram(ours: Points, theirs: Points, scales: Scales) -> F32:

@@ -30,6 +30,7 @@ class Group:
     """Problems of one format, layout and m: a tile compiled and proved for one of them serves the others.
 
     stock: each problem's stock tile, where a kernel has one. counts: how often one pass asks for each problem.
+    considered: tiles of its space, valid and not.
     taken: tiles tried; failed: those that were lost while they were screened unproved; rounds: batches tried; misses:
     how many of the last ones brought nothing.
     """
@@ -41,6 +42,7 @@ class Group:
     counts: Mapping[Problem, int]
     offers: dict[str, Offer]
     stock: Mapping[Problem, str]
+    considered: Mapping[Problem, int] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     misses: int = 0
@@ -53,6 +55,7 @@ def group_problems(
     """Groups, and the problems no kernel has a valid tile for, each with the reason."""
     named = {kernel.name: kernel for kernel in kernels}
     counts: dict[Problem, int] = {}
+    considered: dict[Problem, int] = {}
     for problem in problems:
         counts[bare(problem)] = max(counts.get(bare(problem), 0), problem.count)
     unserved: list[tuple[Problem, str]] = []
@@ -64,6 +67,7 @@ def group_problems(
             rules = ", ".join(f"{kernel}: {rule}" for kernel, rule in list(ranking.rejected)[:2])
             unserved.append((problem, f"no valid tile ({rules})" if rules else "no kernel here has a tile for it"))
             continue
+        considered[problem] = ranking.considered
         key = (problem.format, problem.m)
         sorted_in[key].append(problem)
         for candidate in ranking.candidates:
@@ -79,7 +83,7 @@ def group_problems(
                 prices[name, m].setdefault(tile.text(), (kernel, tile, {}))[2][problem] = price
         offers = {text: Offer(text, kernel, tile, of) for text, (kernel, tile, of) in prices[name, m].items()}
         mine = {p: counts[p] for p in members}
-        groups.append(Group(name, layout_of(name), m, tuple(members), mine, offers, stock))
+        groups.append(Group(name, layout_of(name), m, tuple(members), mine, offers, stock, considered))
     return groups, unserved
 
 

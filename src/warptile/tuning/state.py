@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,49 +18,14 @@ from warptile.tuning.budget import Budget
 from warptile.tuning.history import History, point_of
 from warptile.tuning.notes import Expected, Notes
 from warptile.tuning.order import Group, Offer, sitting_of
-from warptile.tuning.result import Event, Progress, Reuse, TuneRow
+from warptile.tuning.result import Event, Progress, TuneRow
 from warptile.tuning.stand import Proof, Stand
+from warptile.tuning.standing import Standing
 
 PROVE_DEADLINE_S = 90.0
 LEAST_DEADLINE_S = 5.0
 AHEAD_DEADLINE_S = 60.0
 LEAST_STEP_S = 1.0
-
-
-@dataclass
-class Standing:
-    """What is known of one problem so far.
-
-    stock: the static table's tile, None where there is none or it was rejected (stock_note says why). seconds: of
-    screened tiles that were proved; unproved: of others; all on one scale. expected: what the corrected price said of
-    tiles before they were measured here. kept: the table's point for exactly this m; stale: why it does not hold, ""
-    where it does.
-    """
-
-    group: Group
-    stock: str | None
-    stock_note: str
-    seconds: dict[str, float]
-    kept: Point | None = None
-    stale: str = ""
-    reuse: Reuse = "new"
-    unproved: dict[str, float] = field(default_factory=dict)
-    expected: dict[str, Expected] = field(default_factory=dict)
-
-    @property
-    def timed(self) -> dict[str, float]:
-        """Seconds of every tile screened, proved or not."""
-        return {**self.unproved, **self.seconds}
-
-    def rescale(self, factor: float) -> None:
-        """Bring everything measured onto the scale of a later screening."""
-        self.seconds = {t: s * factor for t, s in self.seconds.items()}
-        self.unproved = {t: s * factor for t, s in self.unproved.items()}
-
-    @property
-    def best(self) -> tuple[str, float] | None:
-        """The fastest screened tile that is proved, and its seconds."""
-        return min(self.seconds.items(), key=lambda each: (each[1], each[0]), default=None)
 
 
 class State:
@@ -272,6 +236,24 @@ class State:
         self.expect(problem, [text])
         expected = standing.expected.get(text)
         return standing.timed.get(text, expected.seconds if expected is not None else 0.0)
+
+    def searched(self) -> list[dict[str, object]]:
+        """How much of each problem's space was looked at: tiles considered, refused on paper, screened, proved."""
+        found: list[dict[str, object]] = []
+        for problem, standing in self.standings.items():
+            offers = standing.group.offers
+            considered = standing.group.considered.get(problem, 0)
+            valid = sum(problem in offer.prices for offer in offers.values())
+            found.append(
+                {
+                    "problem": problem,
+                    "considered": max(considered, valid),
+                    "refused": max(0, considered - valid),
+                    "screened": len(standing.timed),
+                    "proved": len(standing.seconds),
+                }
+            )
+        return found
 
     def drop(self, problem: Problem, text: str, error: CandidateRejected, deadline: float) -> None:
         """A proved tile failed while it was timed, in a step that was given `deadline` seconds."""
