@@ -29,6 +29,7 @@ __all__ = [
     "out",
     "path",
     "print_json",
+    "print_text",
     "program",
     "ratio",
     "short",
@@ -74,6 +75,15 @@ def print_json(value: Any) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         # Without its number: typer takes one with it for a "no" and exits 1.
+        raise BrokenPipeError from None
+
+
+def print_text(value: str) -> None:
+    """A whole text on stdout, as it is."""
+    try:
+        sys.stdout.write(value)
+        sys.stdout.flush()
+    except BrokenPipeError:
         raise BrokenPipeError from None
 
 
