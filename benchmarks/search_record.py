@@ -27,6 +27,7 @@ import numpy as np
 from warptile import kernels
 from warptile.contracts import Arm, CandidateRejected, Problem, Runtime
 from warptile.journal import Journal, entries
+from warptile.journal.record import Record
 from warptile.places import Places
 from warptile.race.bench import Contender, Timer, prepare
 from warptile.race.jobs import BenchWeights, bench_for, release_job
@@ -159,7 +160,8 @@ def main() -> None:
     with contextlib.closing(open_device(arguments.device, places.ready())) as runtime:
         dtype = arguments.dtype or runtime.limits().activations
         journal = Journal(arguments.out / "journal")
-        journal.append(entries.run("start", runtime.identity(), source="search_record", problems=arguments.problem))
+        notebook = Record(journal, runtime.identity(), runtime.limits())
+        notebook.start(source="search_record", problems=arguments.problem)
         groups = [
             drawn(runtime, problems, arguments.tiles, arguments.best, arguments.seed)
             for problems in problems_of(arguments.problem, dtype)
@@ -183,7 +185,7 @@ def main() -> None:
                     f" {np.median(samples[fastest]) * 1e6 if fastest else 0:.2f} us",
                     flush=True,
                 )
-        journal.append(entries.run("end", runtime.identity(), seconds=time.monotonic() - start))
+        notebook.end(seconds=time.monotonic() - start)
     print(journal.path)
 
 
