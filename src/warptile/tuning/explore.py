@@ -10,18 +10,17 @@ from warptile.race.bench import UNPROVED
 from warptile.search import neighbours
 from warptile.tuning.conclude import OVERHEAD_S, reserve
 from warptile.tuning.order import Group, add_neighbours, next_offers
+from warptile.tuning.scale import NEAR, anchor
 from warptile.tuning.state import LEAST_STEP_S, State, clamp
 
 BATCH = 4
 PATIENCE = 4
 FEWEST_BATCHES = 2
 GAIN = 0.98
-NEARLY = 1.05
-PROOFS = 3
 MOST_PROOFS = 8
-RIVALS = 2
 CLOSE = 1.25
-FINALISTS = 6
+FEWEST_FINALISTS, FINALISTS = 24, 64
+PLAY_OFF_S = 30.0
 FIRST_BATCH_S = 10.0
 SCREEN_S = (4.0, 20.0)
 SCREEN_RUNS = 8
@@ -52,7 +51,7 @@ def open_group(state: State, group: Group) -> None:
                 state.distrust(problem, f"is no longer right ({state.why_not})")
         for text in [t for t in standing.seconds if t != standing.stock]:
             if not state.prove(text, [problem]):
-                del standing.seconds[text]
+                standing.drop(text)
     promote(state, group)
     _look_around(state, group, waiting)
 
@@ -114,32 +113,38 @@ def _seconds(state: State, problem: Problem, text: str) -> float:
 def promote(state: State, group: Group) -> None:
     """Prove screened tiles, those that save most of a pass first, until no other is faster than the fastest proved.
 
-    The first three proofs of a batch also go to tiles up to 5 % slower: a screening is no race. Eight at most.
+    Eight at most.
     """
-    for done in range(MOST_PROOFS):
-        text = _promising(state, group, NEARLY if done < PROOFS else 1.0)
+    for _ in range(MOST_PROOFS):
+        waiting = state.waiting(group)
+        text = _promising(state, group, waiting)
         if text is None or state.budget.left() < LEAST_STEP_S:
             return
-        members = [p for p in state.waiting(group) if p in group.offers[text].prices]
-        right = state.prove(text, members)
-        for problem in members:
-            standing = state.standings[problem]
-            seconds = standing.unproved.pop(text, None)
-            if right and seconds is not None:
-                standing.seconds[text] = seconds
+        prove_screened(state, text, [p for p in waiting if p in group.offers[text].prices])
 
 
-def _promising(state: State, group: Group, slack: float) -> str | None:
-    """The unproved tile that saves most seconds a pass below `slack` times the fastest proved ones; None: none does."""
+def _promising(state: State, group: Group, problems: Sequence[Problem]) -> str | None:
+    """The unproved tile that saves most seconds a pass over the fastest proved ones; None where none saves any."""
     saved: dict[str, float] = defaultdict(float)
-    for problem in state.waiting(group):
+    for problem in problems:
         standing = state.standings[problem]
-        enough = slack * standing.best[1] if standing.best else 2 * max(standing.unproved.values(), default=0.0)
-        for text, seconds in standing.unproved.items():
+        unproved = standing.unproved
+        enough = standing.best[1] if standing.best else 2 * max(unproved.values(), default=0.0)
+        for text, seconds in unproved.items():
             if text in group.offers:
                 saved[text] += group.counts[problem] * max(0.0, enough - seconds)
     found = min(saved, key=lambda text: (-saved[text], text), default=None)
     return found if found is not None and saved[found] > 0 else None
+
+
+def prove_screened(state: State, text: str, problems: Sequence[Problem]) -> None:
+    """Prove a tile on problems; it stays among the timed where it is right, and leaves them all where it is not."""
+    right = state.prove(text, problems)
+    for standing in (state.standings[p] for p in problems):
+        if not right:
+            standing.drop(text)
+        elif text in standing.timed:
+            standing.proved.add(text)
 
 
 def _look_around(state: State, group: Group, problems: Sequence[Problem]) -> None:
@@ -153,54 +158,73 @@ def _look_around(state: State, group: Group, problems: Sequence[Problem]) -> Non
 def _screen(state: State, problem: Problem, tiles: Sequence[str]) -> None:
     """Measure tiles beside the best so far; stock and the table's tile are measured along once."""
     standing = state.standings[problem]
-    held = [standing.best[0]] if standing.best else []
+    held = [standing.best[0] if standing.best else None, anchor(standing.timed)]
     also = [standing.stock, standing.kept.tile if standing.kept else None]
-    new = [*also, *tiles]
-    arms = list(dict.fromkeys([*held, *(t for t in new if t is not None and t not in standing.timed)]))
-    if not all(text in standing.timed for text in arms):
-        _measure(state, problem, arms)
+    untried = [t for t in [*also, *tiles] if t is not None and t not in standing.timed]
+    if untried:
+        _measure(state, problem, list(dict.fromkeys(t for t in [*held, *untried] if t is not None)))
 
 
 def play_off(state: State, problem: Problem) -> None:
-    """Screen the best tiles of all screenings together, once more: earlier ones saw the machine in different states.
+    """Measure the best tiles of all screenings together: earlier ones saw the machine in different states, and took
+    too few samples to tell tiles apart that are 2 % from each other. Then prove the fastest.
 
-    Where no tile but the stock is proved, the fastest other is proved first: that the stock stays is shown by a race.
+    All within a quarter of the best, 64 at most, and in any case the 24 best that take up to twice as long: the best
+    may have been lucky. It ends sooner than its seconds where the noise allows. Where even the fastest of them is
+    slower than the stock, it is proved too: a race shows that the stock stays.
     """
     standing = state.standings[problem]
-    rivals = sorted(standing.unproved, key=lambda text: (standing.unproved[text], text))
-    for text in rivals[:RIVALS] if set(standing.seconds) <= {standing.stock} else ():
-        seconds = standing.unproved.pop(text)
-        if state.budget.left() > reserve(state) and state.prove(text, [problem]):
-            standing.seconds[text] = seconds
-            break
-    others = sorted((s, t) for t, s in standing.seconds.items() if t != standing.stock)
-    close = [text for seconds, text in others if seconds <= CLOSE * others[0][0]][:FINALISTS]
-    if len(close) > 1 and state.budget.left() > reserve(state):
-        _measure(state, problem, close)
+    others = sorted((s, t) for t, s in standing.timed.items() if t != standing.stock)
+    near = sum(seconds <= NEAR * others[0][0] for seconds, _ in others)
+    close = sum(seconds <= CLOSE * others[0][0] for seconds, _ in others)
+    finalists = [text for _, text in others[: max(min(near, FEWEST_FINALISTS), min(close, FINALISTS))]]
+    if len(finalists) > 1 and state.budget.left() > reserve(state):
+        state.ahead([(text, [problem]) for text in finalists])
+        _measure(state, problem, finalists, thorough=True)
+    for _ in range(MOST_PROOFS):
+        left = {t: s for t, s in standing.timed.items() if t != standing.stock}
+        fastest = min(left, key=lambda text: (left[text], text), default=None)
+        if fastest is None or fastest in standing.proved or state.budget.left() < LEAST_STEP_S:
+            return
+        prove_screened(state, fastest, [problem])
 
 
-def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
-    """Screen arms on one problem; where the whole is lost, each alone, so that the one to blame is out."""
+def _measure(state: State, problem: Problem, arms: Sequence[str], thorough: bool = False) -> None:
+    """Screen arms on one problem; where the whole is lost, each alone, so that the one to blame is out.
+
+    thorough: down to the fastest, in at most a third of the time that no race is taken to need.
+    """
     standing = state.standings[problem]
     state.expect(problem, arms)
     arms = sorted(arms, key=lambda text: state.guess(problem, text))
     state.tell("race", f"{problem.text()}  {len(arms)} tiles")
-    seconds = clamp(SCREEN_RUNS * sum(state.guess(problem, arm) for arm in arms), SCREEN_S)
-    seconds = min(seconds, max(LEAST_STEP_S, state.budget.left()))
+    seconds, most = clamp(SCREEN_RUNS * sum(state.guess(problem, arm) for arm in arms), SCREEN_S), state.budget.left()
+    if thorough:
+        seconds, most = PLAY_OFF_S, (most - reserve(state)) / (3 * len(state.waiting()))
+    seconds = min(seconds, max(LEAST_STEP_S, most))
     deadline = 30.0 + 5 * seconds
     ids = state.ids_so_far(problem, arms)
     try:
         with state.notes.record.watching() as watched:
-            screening = state.stand.screen(problem, ids, seconds, state.seed, deadline)
+            screening = state.stand.screen(problem, ids, seconds, state.seed, deadline, thorough)
     except CandidateRejected as error:
         if len(arms) == 1:
-            state.drop(problem, arms[0], error, deadline)
-            if ids[arms[0]] == UNPROVED:
-                standing.group.failed.add(arms[0])
+            _lose(state, problem, arms[0], error, deadline)
         else:
             for arm in arms:
                 _measure(state, problem, [arm])
         return
     state.notes.screening(problem, screening, watched.state, standing.expected)
+    for refused, reason in screening.refused:
+        _lose(state, problem, refused.tile, reason, deadline)
     standing.group.taken.difference_update(arm.tile for arm in screening.unmeasured)
-    state.learn(problem, {s.arm.tile: s.seconds for s in (*screening.survivors, *screening.dropped)})
+    found = {s.arm.tile: s.seconds for s in (*screening.survivors, *screening.dropped)}
+    # In the order of their prices, not of their luck: the first of them may become the anchor.
+    state.learn(problem, {text: found[text] for text in arms if text in found}, thorough)
+
+
+def _lose(state: State, problem: Problem, text: str, error: CandidateRejected, deadline: float) -> None:
+    """A tile failed while it was measured; one without a proof is not tried on the group's other problems."""
+    if state.ids_so_far(problem, [text])[text] == UNPROVED:
+        state.standings[problem].group.failed.add(text)
+    state.drop(problem, text, error, deadline)

@@ -53,9 +53,18 @@ class Stand(Protocol):
         ...
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
-        """Which tiles are worth a race, or a proof first, in about `seconds`; an id is 0 where a tile is not proved."""
+        """Which tiles are worth a race, or a proof first, in about `seconds`; an id is 0 where a tile is not proved.
+
+        thorough: which one is the fastest.
+        """
         ...
 
     def race(
@@ -69,8 +78,12 @@ class Stand(Protocol):
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
-        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew."""
+        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew.
+
+        most_rounds: where it is more than `rounds`, the race goes on until it is settled, or so long.
+        """
         ...
 
     def close(self) -> None:

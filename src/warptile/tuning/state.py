@@ -19,6 +19,7 @@ from warptile.tuning.history import History, point_of
 from warptile.tuning.notes import Expected, Notes
 from warptile.tuning.order import Group, Offer, sitting_of
 from warptile.tuning.result import Event, Progress, TuneRow
+from warptile.tuning.scale import joined
 from warptile.tuning.stand import Proof, Stand
 from warptile.tuning.standing import Standing
 
@@ -68,8 +69,7 @@ class State:
         note = "" if stock else "no static table has a tile for it"
         timed = self.notes.recall.screened(problem, self.notes.source_of)
         proved = {t for t in timed if self.notes.recall.proved(self.notes.source_of(t, problem))}
-        standing = Standing(group, stock, note, {t: s for t, s in timed.items() if t in proved})
-        standing.unproved = {t: s for t, s in timed.items() if t not in proved}
+        standing = Standing(group, stock, note, timed, proved)
         if timed:
             standing.reuse = "resumed"
         served = self.notes.table.lookup(problem, group.layout, PROOF_VERSION)
@@ -109,11 +109,11 @@ class State:
     def ahead(self, wanted: Sequence[tuple[str, Sequence[Problem]]]) -> None:
         """Have tiles compiled side by side that are proved next on these problems; what fails there fails in its proof.
 
-        Those the journal knows, and a single one, are left out.
+        Those the journal knows, and a single one, are left out. A source that depends on k is compiled for each.
         """
         new: dict[str, tuple[str, Problem]] = {}
         for text, problems in wanted:
-            for problem in problems[:1]:
+            for problem in problems:
                 source = self.notes.source_of(text, problem)
                 if source and source not in self._proved and not self.notes.recall.proved(source):
                     new.setdefault(source, (text, problem))
@@ -149,7 +149,8 @@ class State:
             self.tell("prove", f"{problems[0].format}  {text}")
             one_a_k = [next(p for p in problems if p.k == k) for k in ks]
             try:
-                known = self.stand.prove(text, one_a_k, self.seed, deadline)
+                with self.budget.step("prove"):
+                    known = self.stand.prove(text, one_a_k, self.seed, deadline)
             except CandidateRejected as error:
                 self.why_not = f"{error.outcome}: {error}"
                 for problem in problems:
@@ -207,15 +208,11 @@ class State:
             self._learned[key] = self.history.correction(group.problems[0], own)
         return self._learned[key]
 
-    def learn(self, problem: Problem, measured: Mapping[str, float]) -> None:
-        """Screened seconds of tiles join what is known of a problem, on the scale of this screening."""
+    def learn(self, problem: Problem, measured: Mapping[str, float], thorough: bool = False) -> None:
+        """Screened seconds of tiles join what is known of a problem; thorough: as in `joined`."""
         standing = self.standings[problem]
-        timed = standing.timed
-        shared = [t for t in measured if t in timed]
-        if shared:
-            standing.rescale(sum(measured[t] / timed[t] for t in shared) / len(shared))
-        for text, seconds in measured.items():
-            (standing.seconds if self._right(text, problem) else standing.unproved)[text] = seconds
+        standing.timed = joined(standing.timed, measured, thorough)
+        standing.proved.update(text for text in measured if self._right(text, problem))
         self._learned.clear()
 
     def expect(self, problem: Problem, tiles: Sequence[str]) -> None:
@@ -259,8 +256,7 @@ class State:
         """A proved tile failed while it was timed, in a step that was given `deadline` seconds."""
         standing = self.standings[problem]
         self.notes.reject(text, problem, error, deadline)
-        standing.seconds.pop(text, None)
-        standing.unproved.pop(text, None)
+        standing.drop(text)
         if text == standing.stock:
             self.without_stock(problem, str(error))
 
@@ -269,7 +265,7 @@ class State:
         standing = self.standings[problem]
         self.said.append(f"{problem.text()}: stock tile {standing.stock} was rejected: {reason}")
         standing.stock_note = f"{standing.stock} was rejected"
-        standing.seconds.pop(standing.stock or "", None)
+        standing.drop(standing.stock or "")
         standing.stock = None
 
     def distrust(self, problem: Problem, reason: str) -> None:
@@ -278,8 +274,8 @@ class State:
         kept = standing.kept.tile if standing.kept else ""
         self.said.append(f"{problem.text()}: the table's {kept} {reason}; it is searched anew")
         standing.kept, standing.reuse = None, "new"
-        standing.seconds.clear()
-        standing.unproved.clear()
+        standing.timed.clear()
+        standing.proved.clear()
         standing.group.taken.difference_update(t for t, o in standing.group.offers.items() if problem in o.prices)
 
 
