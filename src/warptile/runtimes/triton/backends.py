@@ -24,9 +24,9 @@ from warptile.runtimes.triton.compiling import (
     gpu_target,
     imported,
     machine_code,
-    program_key,
 )
 from warptile.runtimes.triton.hazards import hazards_of
+from warptile.runtimes.triton.kept_keys import kept_key, known_key
 from warptile.runtimes.triton.limits import device_limits, interpreter_limits
 from warptile.runtimes.triton.require import require_torch, require_triton
 from warptile.runtimes.triton.running import Launcher
@@ -153,9 +153,18 @@ class Card:
         return launcher
 
     def ahead(self, programs: Sequence[Program], cache: Path | None) -> None:
-        """Compile side by side what `build` will be asked for; failures are left to it."""
-        compilers = self._compilers.setdefault(cache, Compilers(self._architecture, cache))
-        self.keys |= compilers.keys([program for program in programs if program not in self.keys])
+        """Compile side by side what `build` will be asked for; failures are left to it.
+
+        What was lowered here before, by another process too, is taken to be in Triton's cache.
+        """
+        extra = {"compiler": _compiler(self._hip)}
+        for program in programs:
+            if program not in self.keys and (found := known_key(program, self.target, extra)) is not None:
+                self.keys[program] = found
+        wanted = [program for program in programs if program not in self.keys]
+        if wanted:
+            compilers = self._compilers.setdefault(cache, Compilers(self._architecture, cache))
+            self.keys |= compilers.keys(wanted)
 
     def close(self) -> None:
         """End the processes that compiled."""
@@ -207,7 +216,7 @@ class Card:
 
 def compiled_key(program: Program, target: Any, hip: bool) -> str:
     """`Backend.key` of a card with that target; needs no card."""
-    return program_key(program.builds, program.enqueue, target, {"compiler": _compiler(hip)})
+    return kept_key(program, target, {"compiler": _compiler(hip)})
 
 
 class _Address:

@@ -73,6 +73,12 @@ def _source(build: Build, identity: int) -> Any:
     return ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
 
 
+def lowering_source(build: Build) -> Any:
+    """Triton's source of a build with id 0; its `hash` covers the text of the device function and of what it calls,
+    types and constants. Raises CompileFailed."""
+    return _checked(build, lambda: _source(build, 0))
+
+
 def _box_type(box: Box) -> str:
     layout = f"swizzle_byte_width={box.swizzle}, element_bitwidth={box.bits}, rank={len(box.shape)}"
     return f"tensordesc<{box.type}{list(box.shape)},NVMMASharedLayout({layout})>"
