@@ -167,10 +167,11 @@ class WatchingStand(FakeStand):
     racy: frozenset[str] = frozenset()
     hangs: bool = False
 
-    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> str:
         self._step("watch", tile)
         if tile in self.racy:
             raise Timeout("hung") if self.hangs else Wrong("race: line 7: no barrier between")
+        return ""
 
 
 def test_a_winner_with_a_race_that_its_proof_could_not_see_is_not_kept(tmp_path: Path) -> None:

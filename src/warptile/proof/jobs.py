@@ -20,8 +20,8 @@ from warptile.contracts import (
     Tile,
     UnusableInput,
     Verdict,
+    Wrong,
 )
-from warptile.proof.checks import Finding
 from warptile.proof.instrumented import instrumented
 from warptile.proof.proving import prove
 from warptile.proof.random_shapes import prove_random
@@ -30,6 +30,9 @@ from warptile.weights import QuantTensor
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 _REFERENCES = "proof.references"
+WATCHED = frozenset({"outside", "barrier", "race", "uninitialised", "once"})
+"""Checks whose word of a checked build is enough to reject a tile that is about to be kept."""
+
 _CHECKED: tuple[Instrument, ...] = ("checked",)
 
 
@@ -80,17 +83,22 @@ def watch_job(
     seed: int = 0,
     deadline: float | None = None,
     resolve: Resolve = kernels.parse_tile,
-) -> Finding | None:
-    """What a checked build of a tile finds on one small shape of a problem; None, too, where it cannot be watched here.
+) -> str:
+    """Run a checked build of a tile on one small shape of a problem: "" where it finds nothing, or why it says nothing.
 
-    Raises Timeout past the deadline, and DeviceLost or OutOfMemory as the driver does.
+    Where the rewritten kernel does not run to its end, or its output is not one, the rewriting or the driver may be to
+    blame, and the tile, whose own proof was right, is not. Raises Wrong with what a check of `WATCHED` found, Timeout
+    past the deadline, and DeviceLost or OutOfMemory as the driver does.
     """
     kernel, parsed = resolve(tile)
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
     try:
-        return instrumented(runtime, kernel, parsed, problem, "winner", seed, cache, deadline, instruments=_CHECKED)
-    except (InvalidTile, CompileFailed):
-        return None
+        found = instrumented(runtime, kernel, parsed, problem, "winner", seed, cache, deadline, instruments=_CHECKED)
+    except (InvalidTile, CompileFailed) as error:
+        return str(error)
+    if found is not None and found.check in WATCHED:
+        raise Wrong(f"{found.check}: {found.detail}")
+    return "" if found is None else f"{found.check}: {found.detail}"
 
 
 def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:

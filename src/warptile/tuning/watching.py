@@ -18,8 +18,8 @@ DEADLINE_S = 60.0
 class Watcher(Protocol):
     """A stand that can run checked builds."""
 
-    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
-        """Raise Wrong where a checked build of a tile finds a fault; see `proof.instrumented`."""
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> str:
+        """Why a checked build of a tile says nothing, "" where it is sound. Raises Wrong where a fault was found."""
         ...
 
 
@@ -43,9 +43,11 @@ def watch(state: State, problem: Problem, text: str) -> None:
     state.tell("prove", f"{problem.text()}  watching {text}")
     try:
         with budget.step("watch"):
-            stand.watch(text, problem, state.seed, min(DEADLINE_S, budget.left()))
+            unsaid = stand.watch(text, problem, state.seed, min(DEADLINE_S, budget.left()))
     except Wrong as fault:
         state.watched[source] = fault
         raise
     except (Timeout, DeviceLost, OutOfMemory) as error:
-        state.said.append(f"{problem.text()}: {text}: no instrumented run: {error}")
+        unsaid = str(error)
+    if unsaid:
+        state.said.append(f"{problem.text()}: {text}: no instrumented run: {unsaid}")

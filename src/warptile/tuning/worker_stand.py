@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from warptile.contracts import Ceilings, Identity, Kernel, Limits, Problem, Race, Verdict, Workload, Wrong
+from warptile.contracts import Ceilings, Identity, Kernel, Limits, Problem, Race, Verdict, Workload
 from warptile.kernels import Kernels
 from warptile.places import Places
 from warptile.proof.jobs import RealWeights, prove_random_job, watch_job
@@ -75,11 +75,9 @@ class WorkerStand:
         wanted = [(problem, self._real(problem)) for problem in problems]
         return self._run(prove_all_job, tile, wanted, level, seed, deadline, self._resolve, deadline=deadline)
 
-    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
-        """See `watching.Watcher`."""
-        found = self._run(watch_job, tile, problem, seed, deadline, self._resolve, deadline=deadline)
-        if found is not None:
-            raise Wrong(f"{found.check}: {found.detail}")
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> str:
+        """See `watching.Watcher`. Raises Wrong."""
+        return self._run(watch_job, tile, problem, seed, deadline, self._resolve, deadline=deadline)
 
     def prove_random(self, tile: str, problem: Problem, seed: int, seconds: float, deadline: float) -> Verdict:
         """Random shapes of a tile for `seconds`; see `proof.random_shapes`."""
