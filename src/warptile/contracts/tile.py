@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from warptile.contracts.errors import UnusableInput
 
@@ -28,7 +28,7 @@ class Tile:
 
     def fields(self) -> dict[str, int | str]:
         """Field names and values in declaration order."""
-        return {name: getattr(self, name) for name in _names(type(self))}
+        return {name: getattr(self, name) for name in _names(cast(Any, type(self)))}
 
     @classmethod
     def parse(cls, text: str) -> Self:
