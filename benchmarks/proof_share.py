@@ -1,7 +1,7 @@
 """What proving takes of a tune: python benchmarks/proof_share.py MODEL.gguf [--device vulkan:0] [--most 0.2]
 
-Tunes a model with empty folders and prints seconds in all, seconds of proofs (compiling left out) and their share. Exits
-1 where the share is more than `--most`.
+Tunes a model with empty folders and prints seconds in all, seconds of proofs (compiling left out) and their share.
+Exits 1 where the share is more than `--most`.
 """
 
 from __future__ import annotations
