@@ -31,7 +31,8 @@ LEAST_STEP_S = 1.0
 
 class State:
     """One tune on one stand. rows: problems concluded; said: what a person should know of the way, one line each.
-    width: how many tiles the stand compiles side by side. watched: sources whose instrumented builds ran. past: observations of earlier runs to learn from.
+    width: how many tiles the stand compiles side by side. watched: sources whose instrumented builds ran. past:
+    observations of earlier runs to learn from.
 
     Every result is written to `notes` before the next step begins.
     """
