@@ -18,7 +18,6 @@ from warptile.contracts import (
     UnusableInput,
     Workload,
     WorkloadRow,
-    Wrong,
 )
 from warptile.journal import Journal, entries
 from warptile.proof.version import PROOF_VERSION
@@ -159,39 +158,6 @@ def test_a_tile_that_hangs_only_in_the_race_is_the_one_to_blame(tmp_path: Path) 
     assert all(row.tile not in (BEST, STOCK) for row in result.rows)
     blamed = {e["tile"] for e in Journal(tmp_path / "state" / "journal").entries() if e["kind"] == "candidate"}
     assert blamed == {BEST}
-
-
-class WatchingStand(FakeStand):
-    """Finds a race in `racy` tiles, or hangs where it is asked about them."""
-
-    racy: frozenset[str] = frozenset()
-    hangs: bool = False
-
-    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> str:
-        self._step("watch", tile)
-        if tile in self.racy:
-            raise Timeout("hung") if self.hangs else Wrong("race: line 7: no barrier between")
-        return ""
-
-
-def test_a_winner_with_a_race_that_its_proof_could_not_see_is_not_kept(tmp_path: Path) -> None:
-    """Once a binary, and only where the budget has room for it; an instrument that hangs is no fault of the tile."""
-    stand = WatchingStand()
-    stand.racy = frozenset([BEST])
-    result = run(stand, tmp_path / "long")
-    assert all(row.tile not in (BEST, STOCK) for row in result.rows)
-    entries = list(Journal(tmp_path / "long" / "state" / "journal").entries())
-    assert any(e["kind"] == "candidate" and e["tile"] == BEST and e["outcome"] == "wrong" for e in entries)
-    watched = [what for name, what in stand.log if name == "watch"]
-    assert watched.count(BEST) == 1
-    hanging = WatchingStand()
-    hanging.racy, hanging.hangs = stand.racy, True
-    result = run(hanging, tmp_path / "hangs")
-    assert all(row.tile == BEST for row in result.rows)
-    assert any("no instrumented run" in note for note in result.notes)
-    short = WatchingStand()
-    run(short, tmp_path / "short", seconds=20.0)
-    assert all(name != "watch" for name, _ in short.log)
 
 
 def test_a_rejected_stock_tile_is_said_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -10,18 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import kernels
-from warptile.contracts import (
-    CompileFailed,
-    Instrument,
-    InvalidTile,
-    Kernel,
-    Problem,
-    Runtime,
-    Tile,
-    UnusableInput,
-    Verdict,
-    Wrong,
-)
+from warptile.contracts import Kernel, Problem, Runtime, Tile, UnusableInput, Verdict, Wrong
 from warptile.proof.instrumented import instrumented
 from warptile.proof.proving import prove
 from warptile.proof.random_shapes import prove_random
@@ -30,10 +19,6 @@ from warptile.weights import QuantTensor
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 _REFERENCES = "proof.references"
-WATCHED = frozenset({"outside", "barrier", "race", "uninitialised", "once"})
-"""Checks whose word of a checked build is enough to reject a tile that is about to be kept."""
-
-_CHECKED: tuple[Instrument, ...] = ("checked",)
 
 
 @dataclass(frozen=True)
@@ -77,28 +62,14 @@ def prove_random_job(
 
 
 def watch_job(
-    runtime: Runtime,
-    tile: str,
-    problem: Problem,
-    seed: int = 0,
-    deadline: float | None = None,
-    resolve: Resolve = kernels.parse_tile,
-) -> str:
-    """Run a checked build of a tile on one small shape of a problem: "" where it finds nothing, or why it says nothing.
-
-    Where the rewritten kernel does not run to its end, or its output is not one, the rewriting or the driver may be to
-    blame, and the tile, whose own proof was right, is not. Raises Wrong with what a check of `WATCHED` found, Timeout
-    past the deadline, and DeviceLost or OutOfMemory as the driver does.
-    """
+    runtime: Runtime, tile: str, problem: Problem, seed: int = 0, resolve: Resolve = kernels.parse_tile
+) -> None:
+    """Instrumented builds of a tile, as level "full" asks for them. Raises Wrong with what they find."""
     kernel, parsed = resolve(tile)
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
-    try:
-        found = instrumented(runtime, kernel, parsed, problem, "winner", seed, cache, deadline, instruments=_CHECKED)
-    except (InvalidTile, CompileFailed) as error:
-        return str(error)
-    if found is not None and found.check in WATCHED:
-        raise Wrong(f"{found.check}: {found.detail}")
-    return "" if found is None else f"{found.check}: {found.detail}"
+    finding = instrumented(runtime, kernel, parsed, problem, "full", seed, cache)
+    if finding is not None:
+        raise Wrong(f"{finding.check}: {finding.detail}")
 
 
 def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:

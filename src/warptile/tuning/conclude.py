@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warptile.contracts import CandidateRejected, Decision, Problem, Race
+from warptile.contracts import CandidateRejected, Decision, Problem, Race, Wrong
 from warptile.proof.version import PROOF_VERSION
 from warptile.race import decide
 from warptile.tables import Point, Validity
 from warptile.tuning.notes import now
 from warptile.tuning.result import TuneRow
 from warptile.tuning.state import LEAST_STEP_S, State, clamp
-from warptile.tuning.watching import watch
 
 RACE_S = (0.5, 20.0)
 ROUNDS = 40
@@ -23,6 +22,7 @@ MOST_ROUNDS = 12288
 """A final race is looked at after 12 rounds, after 24, and so on, and ends here: 11 looks."""
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
+WATCH_DEADLINE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -130,9 +130,10 @@ def conclude(state: State, problem: Problem) -> None:
         seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _most_seconds(state, problem)))
         state.tell("decide", f"{problem.text()}  {challenger}")
         try:
-            watch(state, problem, challenger)
             challenger = _against_kept(state, problem, challenger, seconds)
             final = _final(state, problem, standing.stock, challenger, seconds)
+            if final.told.outcome == "accept":
+                _watch(state, problem, challenger)
         except CandidateRejected as error:
             state.drop(problem, challenger, error, _deadline(seconds))
             conclude(state, problem)
@@ -140,6 +141,22 @@ def conclude(state: State, problem: Problem) -> None:
         winner = challenger if final.told.outcome == "accept" else standing.stock
         if final.race.rounds or winner in standing.seconds:
             _keep(state, problem, winner, final, final.told)
+
+
+def _watch(state: State, problem: Problem, winner: str) -> None:
+    """Instrumented builds of a tile that won, before it is kept: they see what no output shows. Raises Wrong where they
+    find a fault; where they cannot be built or take too long, that is said and the winner stays."""
+    source = state.notes.source_of(winner, problem)
+    if source in state.watched:
+        return
+    state.tell("prove", f"{problem.format}  {winner}  instrumented")
+    try:
+        state.stand.watch(winner, problem, state.seed, WATCH_DEADLINE_S)
+    except Wrong:
+        raise
+    except CandidateRejected as error:
+        state.said.append(f"{problem.text()}: no instrumented run of {winner}: {error}")
+    state.watched.add(source)
 
 
 def _challenger(state: State, problem: Problem) -> str | None:

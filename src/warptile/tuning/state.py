@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from warptile.contracts import CandidateRejected, Limits, Problem, Wrong
+from warptile.contracts import CandidateRejected, Limits, Problem
 from warptile.proof.version import PROOF_VERSION
 from warptile.race.bench import UNPROVED
 from warptile.race.statistics import FEWEST_ROUNDS
@@ -30,8 +30,8 @@ LEAST_STEP_S = 1.0
 
 
 class State:
-    """One tune on one stand. rows: problems concluded; said: what a person should know of the way, one line each;
-    watched: what a checked build found, by source. width: how many tiles the stand compiles side by side. past:
+    """One tune on one stand. rows: problems concluded; said: what a person should know of the way, one line each.
+    width: how many tiles the stand compiles side by side. watched: sources whose instrumented builds ran. past:
     observations of earlier runs to learn from.
 
     Every result is written to `notes` before the next step begins.
@@ -52,7 +52,7 @@ class State:
         self.budget, self.seed = budget, seed
         self.rows: dict[Problem, TuneRow] = {}
         self.said: list[str] = []
-        self.watched: dict[str, Wrong | None] = {}
+        self.watched: set[str] = set()
         self.why_not = ""
         self.width = 1
         self._points: dict[tuple[str, Problem], TilePoint | None] = {}

@@ -75,9 +75,9 @@ class WorkerStand:
         wanted = [(problem, self._real(problem)) for problem in problems]
         return self._run(prove_all_job, tile, wanted, level, seed, deadline, self._resolve, deadline=deadline)
 
-    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> str:
-        """See `watching.Watcher`. Raises Wrong."""
-        return self._run(watch_job, tile, problem, seed, deadline, self._resolve, deadline=deadline)
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """See `Stand`."""
+        self._run(watch_job, tile, problem, seed, self._resolve, deadline=deadline)
 
     def prove_random(self, tile: str, problem: Problem, seed: int, seconds: float, deadline: float) -> Verdict:
         """Random shapes of a tile for `seconds`; see `proof.random_shapes`."""
