@@ -141,10 +141,15 @@ class QuietStand:
         with self._turn(alone=self._software):
             return self._stand.ceilings()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         """See `Stand`."""
         with self._turn(alone=False):
-            self._stand.ahead(wanted, deadline)
+            return self._stand.ahead(wanted, deadline)
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """See `Stand`."""
+        with self._turn(alone=False):
+            self._stand.watch(tile, problem, seed, deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         """See `Stand`."""

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import kernels
-from warptile.contracts import Kernel, Problem, Runtime, Tile, UnusableInput, Verdict
+from warptile.contracts import Kernel, Problem, Runtime, Tile, UnusableInput, Verdict, Wrong
+from warptile.proof.instrumented import instrumented
 from warptile.proof.proving import prove
 from warptile.proof.random_shapes import prove_random
 from warptile.proof.references import ReferenceCache
@@ -58,6 +59,17 @@ def prove_random_job(
     kernel, parsed = resolve(tile)
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
     return prove_random(runtime, kernel, parsed, problem, seconds, seed, cache=cache)
+
+
+def watch_job(
+    runtime: Runtime, tile: str, problem: Problem, seed: int = 0, resolve: Resolve = kernels.parse_tile
+) -> None:
+    """Instrumented builds of a tile, as level "full" asks for them. Raises Wrong with what they find."""
+    kernel, parsed = resolve(tile)
+    cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
+    finding = instrumented(runtime, kernel, parsed, problem, "full", seed, cache)
+    if finding is not None:
+        raise Wrong(f"{finding.check}: {finding.detail}")
 
 
 def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:

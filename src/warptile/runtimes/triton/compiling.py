@@ -17,9 +17,11 @@ from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import own_assembler
 from warptile.runtimes.triton.checked_cache import checked_cache
+from warptile.runtimes.triton.hashing import settle
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
+_SETTLED: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ def _source(build: Build, identity: int) -> Any:
         from triton.compiler import ASTSource
 
     function = imported(build.function)
+    settle(function, _SETTLED)
     pointers, constants = dict(build.pointers), dict(build.constants) | {_ID_CONSTANT: identity}
     boxes = {box.name: _box_type(box) for box in build.boxes}
     signature, attributes = {}, {}
