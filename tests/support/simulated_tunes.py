@@ -118,8 +118,8 @@ class SimulatedStand:
     def ceilings(self) -> Ceilings:
         return self.device.ceilings()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
-        return None
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
+        return 1
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         self.device.now += PROOF_S
@@ -162,6 +162,9 @@ class SimulatedStand:
             self.device, problem, incumbent, [challenger], proved, BenchWeights(seed), seconds, seed, fresh, rounds,
             resolve=self._resolve, most_rounds=most_rounds, clock=self.device.clock,
         )[0]  # type: ignore[arg-type]  # fmt: skip
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        return None
 
     def close(self) -> None:
         return None
