@@ -23,6 +23,10 @@ MOST_ROUNDS = 12288
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
 WATCH_DEADLINE_S = 30.0
+WATCH_S = 2.0
+NO_ROOM = "the budget has no room for instrumented runs of every winner: warptile prove --level full makes them"
+WATCH_SHARE = 0.1
+"""Of the budget, for the checked builds of all winners; seconds of the first."""
 
 
 @dataclass(frozen=True)
@@ -144,14 +148,21 @@ def conclude(state: State, problem: Problem) -> None:
 
 
 def _watch(state: State, problem: Problem, winner: str) -> None:
-    """Instrumented builds of a tile that won, before it is kept: they see what no output shows. Raises Wrong where they
-    find a fault; where they cannot be built or take too long, that is said and the winner stays."""
-    source = state.notes.source_of(winner, problem)
+    """A checked build of a tile that won, before it is kept: it sees what no output shows. Raises Wrong on a fault.
+
+    Where it cannot be built, takes too long, or a tenth of the budget is used up, that is said and the winner stays.
+    """
+    source, cost = state.notes.source_of(winner, problem), state.budget.expect("watch", WATCH_S)
     if source in state.watched:
+        return
+    if (len(state.watched) + 1) * cost > WATCH_SHARE * state.budget.seconds or cost > state.budget.left():
+        if NO_ROOM not in state.said:
+            state.said.append(NO_ROOM)
         return
     state.tell("prove", f"{problem.format}  {winner}  instrumented")
     try:
-        state.stand.watch(winner, problem, state.seed, WATCH_DEADLINE_S)
+        with state.budget.step("watch"):
+            state.stand.watch(winner, problem, state.seed, WATCH_DEADLINE_S)
     except Wrong:
         raise
     except CandidateRejected as error:
