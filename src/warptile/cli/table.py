@@ -100,18 +100,28 @@ def verify(
     cache: options.Cache = None,
     locks: options.Locks = None,
 ) -> None:
-    """Prove every winner of this device again, and say which are stale. Exit 1 where one is wrong or stale."""
+    """Prove every winner of this device again, and say which are stale. Exit 1 where one is wrong or stale.
+
+    What an older proof let through, and the present one finds right, is kept as proved by the present one.
+    """
     kept = options.places(state, cache, locks).ready()
     results = []
+    renewed: list[tuple[Key, Point]] = []
     with contextlib.closing(WorkerStand(device, kept)) as stand:
-        table = Table.load(kept.state / "tables", stand.describe()[1])
+        _, identity = stand.describe()
+        table = Table.load(kept.state / "tables", identity)
         for row in table.rows():
             for point in row.points:
-                word = _verified(stand, table, row.key, point, seed)
+                word = _verified(stand, table, row.key, point, seed, renewed)
                 results.append({"matmul": row.key.problem(point.m).text(), "tile": point.tile, "result": word})
                 if not json:
                     line = f"{word:<7} {results[-1]['matmul']}  {show.tile(point.tile)}"
                     show.out().print(show.line(line), soft_wrap=True)
+    if renewed:
+        table.save()
+        journal = Journal(kept.state / "journal")
+        for key, point in renewed:
+            journal.append(entries.table(identity, "put", key, point))
     good = all(each["result"] in ("right", ELSEWHERE) for each in results)
     if json:
         show.print_json({"right": good, "path": str(table.path), "rows": results})
@@ -120,7 +130,9 @@ def verify(
     raise typer.Exit(0 if good else 1)
 
 
-def _verified(stand: WorkerStand, table: Table, key: Key, point: Point, seed: int) -> str:
+def _verified(
+    stand: WorkerStand, table: Table, key: Key, point: Point, seed: int, renewed: list[tuple[Key, Point]]
+) -> str:
     if key.layout.startswith(CHECKOUT):
         return ELSEWHERE
     try:
@@ -129,6 +141,9 @@ def _verified(stand: WorkerStand, table: Table, key: Key, point: Point, seed: in
         return f"out: {error}"
     if not proof.verdict.right:
         return f"wrong: {proof.verdict.failed}"
+    if (kept := table.renew(key.problem(point.m), key.layout, PROOF_VERSION, proof.artefact)) is not None:
+        renewed.append((key, kept))
+        point = kept
     stale = point.validity.stale(table.identity, PROOF_VERSION, proof.artefact)
     return f"stale: {stale}" if stale else "right"
 
