@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -97,11 +98,16 @@ def _listed(
     journal = journal_of(state)
     equal = {name: value for name, value in (("kind", kind), ("format", format), ("run", run)) if value is not None}
     on = device.partition(":")[2] or device
-    with Index(index_path(journal)) as index:
-        index.refresh(journal)
-        hits = index.search(text, kernel, on, since.replace(" ", "T"), until.replace(" ", "T"), limit, **equal)
-        hits.reverse()
-        warnings = warning_lines(index.warnings)
+
+    def search(index: Index) -> list[Hit]:
+        return index.search(text, kernel, on, since.replace(" ", "T"), until.replace(" ", "T"), limit, **equal)
+
+    try:
+        hits, warnings = _indexed(journal, index_path(journal), search)
+    except UnusableInput:
+        # The index is a cache: where a full disk or another process keeps it from being written, memory does.
+        hits, warnings = _indexed(journal, ":memory:", search)
+    hits.reverse()
     for warning in warnings:
         show.err().print(show.line(warning, "yellow"), soft_wrap=True)
     if json:
@@ -130,6 +136,13 @@ def _listed(
         )
     else:
         console.print(Text(f"no entries in {show.path(journal.folder)}"), soft_wrap=True)
+
+
+def _indexed(journal: Journal, path: str, search: Callable[[Index], list[Hit]]) -> tuple[list[Hit], list[str]]:
+    """What a search of the index at `path` gives, and a line for each file with lines that are amiss."""
+    with Index(path) as index:
+        index.refresh(journal)
+        return search(index), warning_lines(index.warnings)
 
 
 def index_path(journal: Journal) -> str:
