@@ -13,6 +13,7 @@ from warptile.contracts import Kernel, Limits, Price, Problem, UnusableInput
 from warptile.handover.commands import device_words, known, model_of, reproduce
 from warptile.handover.parts import Champion, Part, quartiles
 from warptile.journal.facts import Timing
+from warptile.roofline import intensity, moved_bytes
 from warptile.search import rank
 from warptile.workloads.texts import words_of
 
@@ -211,14 +212,11 @@ def _command(part: Part, run: str, problem: Problem, control: str, arm: str, gai
 def read_floor(part: Part, problem: Problem) -> float | None:
     """Seconds to read the packed weights and x and write y once at the device's read rate.
 
-    None where the rate is not known, of grouped matmuls, and from 200 operations a byte on, where reading is no bound.
+    None where the rate is not known, and from 200 operations a byte on, where reading is no bound.
     """
     rate = next((r.ceilings.read_bytes_per_s for r in reversed(part.runs) if r.ceilings is not None), 0.0)
     if not rate and part.limits is not None:
         rate = part.limits.read_gb_per_s * 1e9
-    if not rate or problem.grouped or problem.format not in formats.all_formats():
+    if not rate or problem.format not in formats.all_formats() or intensity(problem) >= MOST_INTENSITY:
         return None
-    size = {"fp32": 4, "fp16": 2, "bf16": 2}
-    nbytes = problem.n * formats.by_name(problem.format).row_bytes(problem.k)
-    nbytes += problem.m * (problem.k * size[problem.x_dtype] + problem.n * size[problem.y_dtype])
-    return nbytes / rate if problem.flops < MOST_INTENSITY * nbytes else None
+    return moved_bytes(problem) / rate
