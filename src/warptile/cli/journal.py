@@ -25,7 +25,7 @@ app = typer.Typer(help="What was tried: list, search, show, merge, handover.", n
 Kind = Annotated[str | None, typer.Option("--kind", help=f"One of {', '.join(KINDS)}.")]
 Format = Annotated[str | None, typer.Option("--format", help="Of weights, such as Q4_K.")]
 OfRun = Annotated[str | None, typer.Option("--run", help="One run's name.")]
-Name = Annotated[str, typer.Option("--device", help="Part of a device's name, or RUNTIME:PART.")]
+Name = Annotated[str, typer.Option("--device", help="Part of a device's name.")]
 Kernel = Annotated[str, typer.Option("--kernel", help="Such as gemm, or triton.gemm.")]
 Since = Annotated[str, typer.Option("--since", help="First UTC day or time, such as 2026-11-30 or 2026-11-30T22:00.")]
 Until = Annotated[str, typer.Option("--until", help="Last UTC day or time.")]
@@ -97,10 +97,9 @@ def _listed(
             raise UnusableInput(f"--{name} {moment!r} is no day or time such as 2026-11-30 or 2026-11-30T22:00")
     journal = journal_of(state)
     equal = {name: value for name, value in (("kind", kind), ("format", format), ("run", run)) if value is not None}
-    on = device.partition(":")[2] or device
 
     def search(index: Index) -> list[Hit]:
-        return index.search(text, kernel, on, since.replace(" ", "T"), until.replace(" ", "T"), limit, **equal)
+        return index.search(text, kernel, device, since.replace(" ", "T"), until.replace(" ", "T"), limit, **equal)
 
     try:
         hits, warnings = _indexed(journal, index_path(journal), search)
@@ -218,7 +217,9 @@ def merge_files(
 
 @app.command("handover")
 def handover_document(
-    device: Name = "",
+    device: Annotated[
+        str, typer.Option("--device", help="Part of a device's name, RUNTIME:PART, or RUNTIME: for any device of it.")
+    ] = "",
     format: Format = None,
     out: Annotated[Path | None, typer.Option("--out", help="A file to write; default: stdout.")] = None,
     levers: Annotated[int, typer.Option("--levers", min=0, help="Matmuls of each M to look for untried tiles on.")] = 2,
