@@ -103,6 +103,7 @@ def test_every_section_says_what_the_journal_holds_and_no_path_of_the_machine(tm
     assert "| compile | k.ptx: out of \\| registers at line 3, A/A | 1 |" in text
     assert "1.200x [1.190, 1.210] | 3 |" in text  # the champion, of three tiles timed
     assert "direction of what raced clearly: right 1 times of 2" in text
+    assert "`mul_mm:128,64,128,32,32,64,2,4,4,1,32` 1.00 (1), `mul_mm:128,32,32,32,32,32,2,2,2,1,32` 1.25, `" in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert all(line.endswith("|") for line in rows)
 

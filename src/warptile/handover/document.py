@@ -59,6 +59,7 @@ def _part(part: Part, levers: int, single: bool) -> list[str]:
         ("Tiles", _tiles(part)),
         ("Champions and their evidence", _champions(part)),
         ("Hypotheses", tried.hypotheses(part)),
+        ("What was timed", tried.timed(part)),
         ("Out before a race", tried.refused(part)),
         ("Prediction against outcome", tried.prediction(part)),
         ("Open levers, by what they promise", _levers(found, part, levers)),
