@@ -44,7 +44,7 @@ def open_book(stand: WorkerStand, kept: Places, who: Who) -> Book:
     """The journal's book for a device; earlier entries are read for what new ones supersede."""
     limits, identity = stand.describe()
     journal = Journal(kept.state / "journal")
-    record = Record(journal, identity, limits, who, journal.read().entries)
+    record = Record(journal, identity, limits, who, journal.read().entries, uuid=stand.uuid())
     return Book(record, {kernel.name: kernel for kernel in kernels.for_runtime(limits.runtime)})
 
 
