@@ -147,3 +147,16 @@ def test_the_verb_writes_its_verdict_into_the_journal(
     assert told.command[:2] == ("confirm", str(path))
     assert told.identity is not None
     assert "llvmpipe" in told.identity.device
+
+
+def test_a_short_text_is_refused_before_a_model_is_loaded(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def loaded(*_: Any, **__: Any) -> None:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr("warptile.confirm.confirming.load_model", loaded)
+    text = tmp_path / "short.txt"
+    text.write_text("a few words", encoding="utf-8")
+    assert run(["confirm", str(path), "--device", "vulkan:0", "--text", str(text)]) == 2
+    assert "shorter than a window of 512" in capsys.readouterr().err

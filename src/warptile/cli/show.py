@@ -68,9 +68,9 @@ def err() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """One JSON document on stdout; a number that is not finite is null."""
     try:
-        json.dump(to_json(value), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
+        json.dump(to_json(value, words=False), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
         sys.stdout.write("\n")
         sys.stdout.flush()
     except BrokenPipeError:
