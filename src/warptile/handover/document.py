@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -14,6 +15,7 @@ from warptile.handover.levers import MATMULS, Lever, heaviest, levers_of, read_f
 from warptile.handover.markdown import cell, nameless, ratio, ref, table, time
 from warptile.handover.parts import Champion, Part
 from warptile.journal.facts import Run
+from warptile.kernels import all_kernels
 from warptile.words import tile as short_tile
 from warptile.workloads.texts import words_of
 
@@ -54,8 +56,10 @@ def _part(part: Part, levers: int, single: bool) -> list[str]:
     found = levers_of(part, levers)
     sections = (
         ("Question", _question(part)),
+        ("Tiles", _tiles(part)),
         ("Champions and their evidence", _champions(part)),
         ("Hypotheses", tried.hypotheses(part)),
+        ("What was timed", tried.timed(part)),
         ("Out before a race", tried.refused(part)),
         ("Prediction against outcome", tried.prediction(part)),
         ("Open levers, by what they promise", _levers(found, part, levers)),
@@ -101,8 +105,20 @@ def _run(run: Run) -> tuple[str, ...]:
         at = f" at M = {', '.join(str(m) for m in ms)}" if isinstance(ms, list) and ms else ""
         told = f"{run.verb or 'run'} {PurePath(str(run.facts.get('source') or '')).name}{at}"
     usual = "is it right" if run.verb == "prove" else "the prices, of each pair its own"
-    when = f"{run.name[-8:]}, {run.time[:16].replace('T', ' ')}"
+    when = f"{run.name[-8:]}, {run.time[:16].replace('T', ' ')}" + (f", warptile {run.version}" if run.version else "")
     return when, told, run.because or usual, run.ended or "killed, or still at work"
+
+
+def _tiles(part: Part) -> list[str]:
+    """What the numbers of each kernel's tiles are, in order."""
+    tiles = [*(v.tile for v in part.history.verdicts), *(t.tile for t in part.history.timings)]
+    names = {tile.partition(":")[0] for tile in tiles}
+    lines = []
+    for name in sorted(names & set(all_kernels())):
+        kind = all_kernels()[name].tile_type
+        fields = kind.positional or tuple(field.name for field in dataclasses.fields(kind))
+        lines.append(f"- `{name.partition('.')[2]}`: {', '.join(fields)}")
+    return lines
 
 
 def _champions(part: Part) -> list[str]:

@@ -13,6 +13,7 @@ from warptile.contracts import Kernel, Limits, Price, Problem, UnusableInput
 from warptile.handover.commands import device_words, known, model_of, reproduce
 from warptile.handover.parts import Champion, Part, quartiles
 from warptile.journal.facts import Timing
+from warptile.roofline import intensity, moved_bytes
 from warptile.search import rank
 from warptile.workloads.texts import words_of
 
@@ -63,8 +64,13 @@ class Factors:
                     self._found[key].append(factor)
 
     @staticmethod
-    def _keys(kernel: str, problem: Problem) -> list[tuple[object, ...]]:
-        return [(kernel, problem.format, problem.m), (kernel, problem.m), (kernel,)]
+    def _keys(kernel: str, problem: Problem) -> dict[tuple[object, ...], str]:
+        """Groups of timings, the most alike first, and what they are, in words."""
+        return {
+            (kernel, problem.format, problem.m): f"on {problem.format} at M = {problem.m}",
+            (kernel, problem.m): f"at M = {problem.m}",
+            (kernel,): "on other matmuls, so with less trust",
+        }
 
     def price(self, tile: str, problem: Problem) -> Price | None:
         """What this version says a tile costs; None where it is not valid or not known."""
@@ -76,14 +82,14 @@ class Factors:
         except UnusableInput:
             return None
 
-    def of(self, kernel: str, problem: Problem) -> tuple[float, float, float, int]:
-        """Lower quartile, median, upper quartile and number; of a kernel never measured, the best other's and 0."""
-        for key in self._keys(kernel, problem):
+    def of(self, kernel: str, problem: Problem) -> tuple[float, float, float, str]:
+        """Lower quartile, median, upper quartile, and of what; of a kernel never measured, the best other's and ""."""
+        for key, words in self._keys(kernel, problem).items():
             if len(self._found[key]) >= FEWEST:
-                return (*quartiles(self._found[key]), len(self._found[key]))
+                return (*quartiles(self._found[key]), f"{len(self._found[key])} timings of {kernel} {words}")
         medians = [statistics.median(found) for key, found in self._found.items() if len(key) == 1 and found]
         best = min(medians, default=1.0)
-        return best, best, best, 0
+        return best, best, best, ""
 
 
 def levers_of(part: Part, most: int = MATMULS) -> list[Lever]:
@@ -129,16 +135,15 @@ def _untried(champion: Champion, part: Part, factors: Factors, usable: Sequence[
         text = candidate.tile.text()
         if text in seen:
             continue
-        low, middle, high, number = factors.of(candidate.kernel, problem)
+        low, middle, high, trust = factors.of(candidate.kernel, problem)
         seconds = middle * candidate.price.seconds
         if seconds <= 0 or (gain := point.seconds / seconds) < LEAST_GAIN:
             continue
-        trust = f"price corrected by {number} timings of {candidate.kernel}"
-        what = f"not measured here; {trust if number else f'{candidate.kernel} was never measured here'}"
+        what = f"price corrected by {trust}" if trust else f"{candidate.kernel} was never measured here"
         span = (point.seconds / (high * candidate.price.seconds), point.seconds / (low * candidate.price.seconds))
         command = _command(part, point.run, problem, point.tile, text, gain)
         lever = Lever(what, problem, point.tile, text, gain, *span, _share(champion, part, gain), command)
-        offers.append((number > 0, lever))
+        offers.append((bool(trust), lever))
     offers.sort(key=lambda offer: -offer[1].gain)
     chosen: list[Lever] = []
     for measured, most in ((True, A_MATMUL), (False, 1)):
@@ -211,14 +216,11 @@ def _command(part: Part, run: str, problem: Problem, control: str, arm: str, gai
 def read_floor(part: Part, problem: Problem) -> float | None:
     """Seconds to read the packed weights and x and write y once at the device's read rate.
 
-    None where the rate is not known, of grouped matmuls, and from 200 operations a byte on, where reading is no bound.
+    None where the rate is not known, and from 200 operations a byte on, where reading is no bound.
     """
     rate = next((r.ceilings.read_bytes_per_s for r in reversed(part.runs) if r.ceilings is not None), 0.0)
     if not rate and part.limits is not None:
         rate = part.limits.read_gb_per_s * 1e9
-    if not rate or problem.grouped or problem.format not in formats.all_formats():
+    if not rate or problem.format not in formats.all_formats() or intensity(problem) >= MOST_INTENSITY:
         return None
-    size = {"fp32": 4, "fp16": 2, "bf16": 2}
-    nbytes = problem.n * formats.by_name(problem.format).row_bytes(problem.k)
-    nbytes += problem.m * (problem.k * size[problem.x_dtype] + problem.n * size[problem.y_dtype])
-    return nbytes / rate if problem.flops < MOST_INTENSITY * nbytes else None
+    return moved_bytes(problem) / rate

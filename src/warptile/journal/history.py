@@ -68,7 +68,10 @@ class History:
         """The history of entries in this schema's form, as `Journal.read` gives them."""
         found: dict[str, list[Any]] = {name: [] for name in _LISTS}
         history = cls()
-        for entry in entries:
+        whole = list(entries)
+        # A card's lines in a fleet's file refer to each other by what they were called in the card's own journal.
+        names = {entry["origin"]: ref_of(entry) for entry in whole if "origin" in entry}
+        for entry in (_renamed(each, names) if names else each for each in whole):
             try:
                 for name, value in _READERS.get(entry["kind"], _nothing)(entry, history):
                     found[name].append(value)
@@ -108,6 +111,17 @@ class History:
 
 _LISTS = tuple(f.name for f in dataclasses.fields(History) if f.name != "runs")
 _Found = list[tuple[str, Any]]
+
+
+def _renamed(entry: Entry, names: Mapping[str, str]) -> Entry:
+    """An entry whose references are those of this journal."""
+    refs: dict[str, Any] = {}
+    for name in ("hypothesis", "supersedes"):
+        if isinstance(entry.get(name), str):
+            refs[name] = names.get(entry[name], entry[name])
+    if isinstance(entry.get("races"), list):
+        refs["races"] = [names.get(each, each) if isinstance(each, str) else each for each in entry["races"]]
+    return {**entry, **refs}
 
 
 def _problem_of(each: Any) -> Problem | None:
