@@ -28,8 +28,7 @@ def run(text: str, given: Mapping[int, NDArray[np.generic]]) -> dict[int, U32]:
     def real(name: str) -> NDArray[np.float32]:
         return value(name).view(np.float32)
 
-    for line in (part.strip() for part in text.strip("{} \n").split(";")):
-        line = line.strip("{ \n")
+    for line in (part.strip("{ \n") for part in text.strip("{} \n").split(";")):
         if not line or line.startswith(".reg"):
             continue
         name, rest = line.split(None, 1)

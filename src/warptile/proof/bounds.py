@@ -26,8 +26,8 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
     Activations brought into fp16's upper range by a power of two, the largest magnitude a of their part of a row going
     into [2^14, 2^15) ("fp16 over its largest"), move by u16 |x| (bf16: not at all), or by half a subnormal spacing:
     2^-25 / 2^14 of a, which is at most sum |x|. Activations as whole numbers below 2^20 times a power of two, the
-    largest magnitude a of a block of 128 within a factor of two of the largest ("fixed 128"), move by half of one: 2^-20
-    of a, which is at most sum |x|, or 2^-114 where the power would be beyond its range.
+    largest magnitude a of a block of 128 within a factor of two of the largest ("fixed 128"), move by half of one:
+    2^-20 of a, which is at most sum |x|, or 2^-114 where the power would be beyond its range.
 2a. llama.cpp's int8 kernel keeps scales of activations as fp16 ("q8_1 fp16"): s moves by at most 2 u16 s and one
     subnormal spacing, so s code, of magnitude at most a, by 2 u16 a (1 + gamma_2) + 127 * 2^-24. A minimum is
     multiplied by the sum of its block's activations, kept as fp16 too: its move counts as a second one of the weight's

@@ -1,4 +1,4 @@
-"""`triton.gemv_trits`: its PTX on numpy, against the file's own decoding; its twin in Triton's interpreter; its rules."""
+"""`triton.gemv_trits`: its PTX on numpy, against the file's decoding; its twin in Triton's interpreter; its rules."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.ptx import run
 from warptile import devices, formats, kernels
 from warptile.contracts import Limits, Problem, Runtime
 from warptile.kernels.triton.gemv_trits.tile import GemvTritsTile
@@ -15,8 +16,6 @@ from warptile.proof.bounds import activation_moves
 from warptile.proof.proving import prove
 from warptile.proof.weights import random_blocks
 from warptile.weights import QuantTensor
-
-from tests.support.ptx import run
 
 torch = pytest.importorskip("torch")
 

@@ -128,8 +128,8 @@ def stage_halves(
     STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
     STRETCHES: gl.constexpr, FULL: gl.constexpr,
 ):  # fmt: skip
-    """Fill `halves`, [STRETCHES, W, U, parts, tokens, 64], with bf16 rows as fp16, each token's multiplied by the power of
-    two of `activations`. Returns the bits of each token's largest magnitude, i32[tokens]."""
+    """Fill `halves`, [STRETCHES, W, U, parts, tokens, 64], with bf16 rows as fp16, each token's multiplied by the power
+    of two of `activations`. Returns the bits of each token's largest magnitude, i32[tokens]."""
     rows, ahead = row_pointers(X, m, token0, x_stride, STEP, W, N, U, TOKENS)
     largest = gl.full((W, U, STEP // 64, TOKENS, 64), 0, gl.int32, copy_layout(W, N, U, STEP // 64, TOKENS))
     for i in gl.static_range(STRETCHES):

@@ -39,7 +39,7 @@ TIE = 1e-6
 
 
 def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
-    """Memory m and instructions c hide each other in part: (m^p + c^p)^(1/p), p = 2.5, plus what a launch costs in itself.
+    """Memory m and instructions c hide each other in part: (m^p + c^p)^(1/p), p = 2.5, plus what a launch costs.
 
     The constants were fitted on one H200.
     """

@@ -87,7 +87,6 @@ def block_factors(
     """
     PARTS: gl.constexpr = L[8] // (32 * L[2])
     LAY: gl.constexpr = scale_layout(WARPS, N, U, R, L[7])
-    BLOCKS: gl.constexpr = U // PARTS if U >= PARTS else 1
     both, first, second, high = of_four_lanes(words)
     pair = gl.inline_asm_elementwise(
         "cvt.rn.satfinite.f16x2.f32 $0, $1, $2;", "=r,r,r",

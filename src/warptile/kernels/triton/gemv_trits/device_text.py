@@ -6,9 +6,9 @@ of t_n = s_n - 128, a signed byte, and the sum over a byte's digits
     sum_n (digit_n - 1) x_n = (sum_{n = 0 .. 5} t_n (3 x_n - x_{n-1})) / 256,   x_{-1} = x_5 = 0
 
 takes no digit apart. The left factor is t: a word as it lies for n = 0, and, as 128 * 3 = 128 modulo 256, its bytes in
-16-bit halves times 3^n for the others; the right one is 3 x_n - x_{n-1} in whole numbers below 2^22, as three signed bytes in
-columns of their own. Of a block of 128 a lane has ten words: six of its four bytes of 16, three of its two bytes of
-eight, one of its digit of the last two.
+16-bit halves times 3^n for the others; the right one is 3 x_n - x_{n-1} in whole numbers below 2^22, as three signed
+bytes in columns of their own. Of a block of 128 a lane has ten words: six of its four bytes of 16, three of its two
+bytes of eight, one of its digit of the last two.
 """
 
 from __future__ import annotations
@@ -73,7 +73,13 @@ def staging_text(brain):
     """$0..$29: the ten words of a lane for each of three planes, word by word; $30 (f32): what a unit counts, over 256,
     NaN where a number is not finite. $31..$46: the lane's 16 pairs of fp16, or bf16 where `brain`."""
     out, given = WORDS * PLANES, WORDS * PLANES + 1
-    lines = ["{", ".reg .b32 b<32>, m, n, s, z<4>, u, v;", ".reg .b16 low, high;", ".reg .f32 f, g;", ".reg .pred wild;"]
+    lines = [
+        "{",
+        ".reg .b32 b<32>, m, n, s, z<4>, u, v;",
+        ".reg .b16 low, high;",
+        ".reg .f32 f, g;",
+        ".reg .pred wild;",
+    ]
     for slot in range(SLOTS):
         lines.append(f"and.b32 {'n' if slot else 'm'}, ${given + slot}, 0x7FFF7FFF;")
         lines += ["max.u16x2 m, m, n;"] if slot else []

@@ -121,7 +121,7 @@ class GemvTrits:
         return t.tile_m, 16 * t.row_warps, rules.STEP * rules.stretch(t)
 
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
-        """Products of a block are whole numbers, summed exactly; blocks then join in any order, parts of k after them."""
+        """Products of a block are whole numbers, summed exactly; blocks then join in any order, then parts of k."""
         return Arithmetic("fp32", "fixed 128", "fp32", problem.k // rules.STEP + 8, own(tile).split_k)
 
 

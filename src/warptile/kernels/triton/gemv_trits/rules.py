@@ -13,7 +13,7 @@ MOST_TOKENS = 2
 STEP = 128
 """Elements of a block."""
 STAGES = (16, 8, 2)
-"""Base-3 bytes of a block that the kernel is written for: of five, five and four digits, and an fp16 scale after them."""
+"""Base-3 bytes of a block that the kernel is written for, of five, five and four digits; an fp16 scale follows."""
 ROW_WARPS = (1, 2, 4, 8, 16)
 STEPS = (1, 2, 4)
 MOST_AHEAD = 2

@@ -12,8 +12,8 @@ from warptile.contracts import Tile
 class GemvTritsTile(Tile):
     """A program computes 16 row_warps weight rows by one or two tokens over 1 / split_k of k.
 
-    warps: of a program; row_warps of them share a part of k, each with 16 rows of its own, and take `steps` blocks of 128
-    weights at a time. ahead: times `steps`, how many of a warp's blocks are on their way from memory, in registers.
+    warps: of a program; row_warps of them share a part of k, each with 16 rows of its own, and take `steps` blocks of
+    128 weights at a time. ahead: times `steps`, how many of a warp's blocks are on their way from memory, in registers.
     pdl: 1 where a program may start before the launch ahead of it ends (NVIDIA's programmatic dependent launch).
     registers: the most a thread may have, 0 for the compiler's choice.
     """

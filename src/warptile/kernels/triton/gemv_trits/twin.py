@@ -1,5 +1,5 @@
-"""`triton.gemv_trits` in plain Triton, for Triton's interpreter, which runs no Gluon: the same arguments, activations and
-digits; products of a block are summed in fp32."""
+"""`triton.gemv_trits` in plain Triton, for Triton's interpreter, which runs no Gluon: the same arguments, activations
+and digits; products of a block are summed in fp32."""
 
 from __future__ import annotations
 
