@@ -28,6 +28,7 @@ from warptile.tuning.stand import Stand
 from warptile.tuning.state import State
 from warptile.tuning.summary import summary
 from warptile.workloads.experts import routed
+from warptile.workloads.joined import as_served
 
 
 def layout_name(format_name: str) -> str:
@@ -50,7 +51,8 @@ def tune(
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
 
-    source: a GGUF model, a shape file or a shipped one's name. ms: numbers of tokens to tune for. budget: seconds.
+    source: a GGUF model, a shape file or a shipped one's name; of a model, on a card, weights that `load` joins are
+    tuned as one matrix. ms: numbers of tokens to tune for. budget: seconds.
     explore_on: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
     dtype: type of x and y, "fp32", "fp16" or "bf16"; default the device's own (`Limits.activations`).
     routing: how tokens spread over a model's experts, as `workloads.experts` has it, or a JSON file of their counts;
@@ -61,7 +63,7 @@ def tune(
     """
     clock = Budget(budget)
     kept = (places or Places.default()).ready()
-    workload = workloads.load(source)
+    workload = as_served(workloads.load(source), device)
     if routing is not None:
         workload = routed(workload, routing)
     from warptile.tuning.worker_stand import WorkerStand

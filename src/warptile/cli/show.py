@@ -29,6 +29,7 @@ __all__ = [
     "out",
     "path",
     "print_json",
+    "print_text",
     "program",
     "ratio",
     "short",
@@ -67,13 +68,22 @@ def err() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """One JSON document on stdout; a number that is not finite is null."""
     try:
-        json.dump(to_json(value), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
+        json.dump(to_json(value, words=False), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
         sys.stdout.write("\n")
         sys.stdout.flush()
     except BrokenPipeError:
         # Without its number: typer takes one with it for a "no" and exits 1.
+        raise BrokenPipeError from None
+
+
+def print_text(value: str) -> None:
+    """A whole text on stdout, as it is."""
+    try:
+        sys.stdout.write(value)
+        sys.stdout.flush()
+    except BrokenPipeError:
         raise BrokenPipeError from None
 
 

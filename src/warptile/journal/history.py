@@ -78,6 +78,15 @@ class History:
             setattr(history, name, tuple(found[name]))
         return history
 
+    def exactly(self, device: str, runtime: str) -> History:
+        """What is of the device of exactly this name through this runtime."""
+
+        def mine(each: Any) -> bool:
+            who: Identity | None = getattr(each, "identity", None)
+            return who is None or (who.device, who.runtime) == (device, runtime)
+
+        return self._narrowed(mine)
+
     def only(self, device: str | None = None, runtime: str | None = None, format: str | None = None) -> History:
         """What is of devices whose name holds `device` (in any case), of a runtime and of a format of weights."""
 
@@ -90,6 +99,9 @@ class History:
             problem = getattr(each, "problem", None) or _problem_of(each)
             return format is None or problem is None or problem.format.casefold() == format.casefold()
 
+        return self._narrowed(wanted)
+
+    def _narrowed(self, wanted: Callable[[Any], bool]) -> History:
         lists = {name: tuple(each for each in getattr(self, name) if wanted(each)) for name in _LISTS}
         return History(**lists, runs=self.runs)
 

@@ -188,7 +188,9 @@ def _columns(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     challenger = _object(race.get("challenger"))
     problem = _object(entry.get("problem") or challenger.get("problem") or entry.get("key"))
     point = _object(entry.get("point"))
-    tile = entry.get("tile") or challenger.get("tile") or entry.get("challenger") or point.get("tile") or ""
+    arms = entry.get("arms")
+    believed = arms[-1] if entry["kind"] == "hypothesis" and isinstance(arms, list) and arms else ""
+    tile = entry.get("tile") or challenger.get("tile") or believed or entry.get("challenger") or point.get("tile") or ""
     return (
         str(entry.get("time", "")),
         str(entry.get("run", "")),
@@ -239,6 +241,12 @@ def _outcome(entry: Mapping[str, Any]) -> str:
         ratio = race.get("ratio")
         return f"{entry.get('stage', '')} {ratio:.3f}x" if isinstance(ratio, float) else str(entry.get("stage", ""))
     decision = _object(entry.get("decision"))
+    if entry["kind"] == "hypothesis":
+        said = _object(entry.get("predicted"))
+        ratio = said.get("ratio")
+        return f"{said.get('expect', '')} {ratio:.3f}x" if isinstance(ratio, float) else str(said.get("expect", ""))
+    if entry["kind"] == "confirmation":
+        return "right" if entry.get("right") is True else "not confirmed"
     if entry["kind"] == "race":
         arms = entry.get("arms")
         return f"{entry.get('stage', '')} {len(arms) if isinstance(arms, list) else 0} tiles"

@@ -186,11 +186,11 @@ def warnings_of(lines: Iterable[Line | JournalWarning]) -> list[JournalWarning]:
             found.append(line)
         elif line.edited:
             found.append(JournalWarning(line.file, line.number, EDITED, line.end))
-        elif line.entry["seq"] in seen:
+        elif (line.entry["run"], line.entry["seq"]) in seen:
             reason = f"a second entry with the number {line.entry['seq']}; read as it stands"
             found.append(JournalWarning(line.file, line.number, reason, line.end))
         if isinstance(line, Line):
-            seen.add(line.entry["seq"])
+            seen.add((line.entry["run"], line.entry["seq"]))
     return found
 
 
@@ -202,11 +202,18 @@ def read_lines(file: Path, offset: int = 0, number: int = 0) -> Iterator[Line | 
     try:
         with file.open("rb") as stream:
             stream.seek(offset)
-            for number_here, raw in enumerate(stream, start=number + 1):
-                yield _parse(file, number_here, offset, raw)
-                offset += len(raw)
+            yield from parse_lines(file, stream, offset, number)
     except OSError as error:
         raise UnusableInput(f"journal {file}: cannot be read: {error.strerror or error}") from None
+
+
+def parse_lines(
+    file: Path, lines: Iterable[bytes], offset: int = 0, number: int = 0
+) -> Iterator[Line | JournalWarning]:
+    """What lines of bytes say that come from `file`, as `read_lines` does."""
+    for here, raw in enumerate(lines, start=number + 1):
+        yield _parse(file, here, offset, raw)
+        offset += len(raw)
 
 
 def _parse(file: Path, number: int, offset: int, raw: bytes) -> Line | JournalWarning:
