@@ -144,8 +144,9 @@ class FakeStand:
     def ceilings(self) -> Ceilings:
         return Ceilings(1e10, 1e11, 1e-5)
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         self.compiled_ahead += [tile for tile, _ in wanted]
+        return 1
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         self._step("prove", tile)

@@ -145,10 +145,10 @@ class QuietStand:
         with self._turn(alone=self._software):
             return self._stand.ceilings()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         """See `Stand`."""
         with self._turn(alone=False):
-            self._stand.ahead(wanted, deadline)
+            return self._stand.ahead(wanted, deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         """See `Stand`."""

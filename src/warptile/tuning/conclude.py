@@ -76,7 +76,9 @@ def recheck(state: State, problem: Problem) -> None:
 
 def reserve(state: State) -> float:
     """Seconds the final races still to come will take, each raced twice."""
-    return 2.0 + sum(2 * (_final_seconds(state, p) + OVERHEAD_S) for p in state.waiting())
+    # One proof each, of what a play-off finds.
+    proofs = len(state.waiting()) * state.budget.expect("prove", 0.5)
+    return 2.0 + proofs + sum(2 * (_final_seconds(state, p) + OVERHEAD_S) for p in state.waiting())
 
 
 def _final_seconds(state: State, problem: Problem) -> float:
@@ -147,10 +149,13 @@ def _challenger(state: State, problem: Problem) -> str | None:
 
 def _no_race(state: State, problem: Problem) -> Decision:
     """Why the stock stays without a race: nothing else was right and fast enough, or there was no time to see."""
-    group = state.standings[problem].group
-    untried = [t for t, offer in group.offers.items() if problem in offer.prices and t not in group.taken]
-    if _challenger(state, problem) is None and not untried:
-        return Decision("reject", "no other tile was right and fast enough to race")
+    standing = state.standings[problem]
+    offers, others = standing.group.offers, standing.unproved
+    untried = [t for t, offer in offers.items() if problem in offer.prices and t not in standing.group.taken]
+    faster = [t for t, s in others.items() if s < standing.seconds.get(standing.stock or "", 0.0)]
+    if _challenger(state, problem) is None and not faster and (others or not untried):
+        seen = f"; {len(others)} were screened" if others else ""
+        return Decision("reject", f"no other tile was right and fast enough to race{seen}")
     return Decision("undecided", "the budget ended before a race")
 
 
@@ -239,6 +244,7 @@ def _keep(state: State, problem: Problem, winner: str, final: Raced | None, told
 
 def _row(state: State, problem: Problem, point: Point, race: Race | None, reason: str) -> TuneRow:
     standing = state.standings[problem]
+    price, expected = state.notes.price(point.tile, problem), standing.expected.get(point.tile)
     return TuneRow(
         problem=problem,
         stock=standing.stock,
@@ -253,4 +259,7 @@ def _row(state: State, problem: Problem, point: Point, race: Race | None, reason
         decision=Decision(point.outcome, reason),
         race=race,
         reuse=standing.reuse,
+        paper_seconds=price.seconds if price is not None else None,
+        expected_seconds=expected.seconds if expected is not None else None,
+        expected_deviation=expected.deviation if expected is not None else None,
     )

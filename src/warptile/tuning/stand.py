@@ -43,8 +43,11 @@ class Stand(Protocol):
         """Measured read bytes/s, FLOP/s and empty launch."""
         ...
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
-        """Compile tiles that will be proved next side by side, where the runtime can; failures show in the proofs."""
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
+        """Compile tiles that come next side by side, where the runtime can; failures show when they are used.
+
+        How many the stand compiles at once, 1 where it cannot.
+        """
         ...
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
@@ -60,7 +63,10 @@ class Stand(Protocol):
         deadline: float,
         thorough: bool = False,
     ) -> Screening:
-        """Which of the proved tiles are worth a race, in about `seconds`; thorough: which one is the fastest."""
+        """Which tiles are worth a race, or a proof first, in about `seconds`; an id is 0 where a tile is not proved.
+
+        thorough: which one is the fastest.
+        """
         ...
 
     def race(

@@ -66,9 +66,9 @@ class WorkerStand:
         self._own_bytes = self._resident_bytes + (0 if limits.runtime == "vulkan" else TORCH_BYTES)
         return limits, self._worker.identity()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         """See `Stand`."""
-        self._run(compile_ahead_job, list(wanted), self._resolve, deadline=deadline)
+        return self._run(compile_ahead_job, list(wanted), self._resolve, deadline=deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick") -> Proof:
         """See `Stand`; level: "quick", "full" or "deep"."""

@@ -239,7 +239,9 @@ def gemv_trits(
     padded = (rows + 15) // 16 * 16
     first = split * (STRETCHES * STRETCH)
     end = gl.minimum(k // STEP, first + STRETCHES * STRETCH)
-    memory = gl.allocate_shared_memory(gl.int32, [5, STEPS, 4 * TOKENS, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0]))
+    memory = gl.allocate_shared_memory(
+        gl.int32, [5, STEPS, 4 * TOKENS, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
+    )
     units = gl.allocate_shared_memory(gl.float32, [STEPS, 2], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
     a0, a1, b0, b1, t0, t1 = fetch(W, p0, p1, p2, first, rows0, padded, end, WARPS, N, U, FULL)
     if DEPTH >= 2:

@@ -65,7 +65,13 @@ def staging_text(brain):
     """$0..$53: a lane's words for each of three planes, word by word; $54 (f32): what a unit counts, NaN where a number is
     not finite. $55..$70: the lane's 16 pairs of fp16, or bf16 where `brain`."""
     out, given = WORDS * PLANES, WORDS * PLANES + 1
-    lines = ["{", ".reg .b32 b<32>, m, n, s, z<4>, u, v;", ".reg .b16 low, high;", ".reg .f32 f, g;", ".reg .pred wild;"]
+    lines = [
+        "{",
+        ".reg .b32 b<32>, m, n, s, z<4>, u, v;",
+        ".reg .b16 low, high;",
+        ".reg .f32 f, g;",
+        ".reg .pred wild;",
+    ]
     for slot in range(SLOTS):
         lines.append(f"and.b32 {'n' if slot else 'm'}, ${given + slot}, 0x7FFF7FFF;")
         lines += ["max.u16x2 m, m, n;"] if slot else []
