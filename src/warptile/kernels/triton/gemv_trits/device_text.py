@@ -62,8 +62,8 @@ def product_text():
 
 @gluon.constexpr_function
 def staging_text(brain):
-    """$0..$53: a lane's words for each of three planes, word by word; $54 (f32): what a unit counts, NaN where a number is
-    not finite. $55..$70: the lane's 16 pairs of fp16, or bf16 where `brain`."""
+    """$0..$53: a lane's words for each of three planes, word by word; $54 (f32): what a unit counts, NaN where a number
+    is not finite. $55..$70: the lane's 16 pairs of fp16, or bf16 where `brain`."""
     out, given = WORDS * PLANES, WORDS * PLANES + 1
     lines = [
         "{",
@@ -97,7 +97,7 @@ def staging_text(brain):
             lines += ["fma.rn.f32 f, f, g, 0f4B400000;", f"mov.b32 b{2 * slot + half}, f;"]
 
     def pair(word, old, new):
-        """Two numbers x_old - 3 x_new of neighbours along k, of slots or None, as a word's upper bytes in all planes."""
+        """Two numbers x_old - 3 x_new of neighbours along k, of slots or None: a word's upper bytes in all planes."""
         constant = BIASED - (ONES if old is not None else 0) + (3 * ONES if new is not None else 0)
         for half in range(2):
             if new is None:
