@@ -1,4 +1,4 @@
-"""The end of a tune as a person reads it: two or three lines a matmul, for 100 columns, tiles wrapped where narrower."""
+"""The end of a tune as a person reads it: two or three lines a matmul, for 100 columns; narrower, tiles wrap."""
 
 from __future__ import annotations
 
