@@ -32,6 +32,8 @@ from warptile.contracts import Identity, Limits, Problem
 from warptile.journal import Journal, from_json
 from warptile.search import Aim, Correction, Observation, Point, Points, chosen
 from warptile.tuning.history import point_of
+from warptile.tuning.result import bare
+from warptile.tuning.scale import joined
 
 MOST_HISTORY = 500
 SHARES = (0.05, 0.1, 0.2)
@@ -57,29 +59,31 @@ class Space:
 
 
 def spaces(folders: Iterable[Path], given: str, fewest: int) -> list[Space]:
-    """The recorded spaces of at least `fewest` tiles; prices are this version's."""
-    found = []
+    """The recorded spaces of at least `fewest` tiles, at this version's prices; screenings of a problem are joined."""
+    limits: dict[str, Limits] = {}
+    timed: dict[tuple[str, Problem], dict[str, float]] = {}
     for folder in folders:
-        limits: dict[str, Limits] = {}
         for entry in Journal(folder).read().entries:
-            identity = from_json(Identity, entry["identity"]) if entry.get("identity") else None
-            if identity is None:
+            if not entry.get("identity"):
                 continue
+            identity = from_json(Identity, entry["identity"])
+            device = f"{identity.device} {identity.runtime}"
             if entry["kind"] == "device":
-                limits[identity.device] = from_json(Limits, entry["limits"])
-            if entry["kind"] != "race" or entry["stage"] != "screen":
-                continue
-            named = devices.by_name if identity.runtime == "vulkan" else devices.compile_only
-            own = limits.get(identity.device) or named(given)
-            problem = from_json(Problem, entry["problem"])
-            pairs = [
-                (point, float(arm["seconds"]))
-                for arm in entry["arms"]
-                if arm["seconds"] and (point := point_of(arm["tile"], problem, own, kernels.parse_tile)) is not None
-            ]
-            if len(pairs) >= fewest:
-                points, seconds = zip(*pairs, strict=True)
-                found.append(Space(identity.device, own, problem, points, seconds))
+                limits[device] = from_json(Limits, entry["limits"])
+            if entry["kind"] == "race" and entry["stage"] == "screen":
+                named = devices.by_name if identity.runtime == "vulkan" else devices.compile_only
+                limits.setdefault(device, named(given))
+                at = (device, bare(from_json(Problem, entry["problem"])))
+                measured = {str(a["tile"]): float(a["seconds"]) for a in entry["arms"] if a["seconds"]}
+                timed[at] = joined(timed.get(at, {}), measured)
+    found = []
+    for (device, problem), tiles in timed.items():
+        own = limits[device]
+        pairs = [(point_of(text, problem, own, kernels.parse_tile), seconds) for text, seconds in tiles.items()]
+        known = [(point, seconds) for point, seconds in pairs if point is not None]
+        if len(known) >= fewest:
+            points, seconds = zip(*known, strict=True)
+            found.append(Space(device, own, problem, points, seconds))
     return found
 
 

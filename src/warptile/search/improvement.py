@@ -17,12 +17,11 @@ F64 = NDArray[np.float64]
 def improvement(log_seconds: F64, deviation: F64, best: float) -> F64:
     """E[max(best - s, 0)] of log-normal seconds s, for each of them: best * Phi(z) - exp(mu + d^2 / 2) * Phi(z - d)
     with z = (ln best - mu) / d. Jones, Schonlau and Welch's expected improvement (1998)."""
+    from scipy.special import ndtr
+
     z = (math.log(best) - log_seconds) / deviation
-    return best * _phi(z) - np.exp(log_seconds + deviation**2 / 2) * _phi(z - deviation)
-
-
-def _phi(z: F64) -> F64:
-    return np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in z])
+    found: F64 = best * ndtr(z) - np.exp(log_seconds + deviation**2 / 2) * ndtr(z - deviation)
+    return found
 
 
 @dataclass
