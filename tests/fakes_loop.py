@@ -144,8 +144,9 @@ class FakeStand:
     def ceilings(self) -> Ceilings:
         return Ceilings(1e10, 1e11, 1e-5)
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         self.compiled_ahead += [tile for tile, _ in wanted]
+        return 1
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         self._step("prove", tile)
@@ -164,7 +165,13 @@ class FakeStand:
         return true_seconds(tile, problem) * self.factor.get(tile, 1.0)
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
         self._step("screen", problem.text())
         for tile in proved:
@@ -189,6 +196,7 @@ class FakeStand:
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
         self._step("race", f"{challenger} against {incumbent} on {problem.text()}")
         assert set(proved) == {incumbent, challenger}

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from warptile.cli import options, show
+from warptile.cli import journal_stats, options, show
 from warptile.cli.journal_view import conflicts
 from warptile.cli.tune_view import grid
 from warptile.contracts import UnusableInput
@@ -20,7 +20,8 @@ from warptile.journal import KINDS, Journal, warning_lines
 from warptile.journal.index import Hit, Index
 from warptile.journal.store import Line, read_lines
 
-app = typer.Typer(help="What was tried: list, search, show, merge, handover.", no_args_is_help=False)
+app = typer.Typer(help="What was tried: list, search, show, merge, handover, stats.", no_args_is_help=False)
+app.command("stats")(journal_stats.stats)
 
 Kind = Annotated[str | None, typer.Option("--kind", help=f"One of {', '.join(KINDS)}.")]
 Format = Annotated[str | None, typer.Option("--format", help="Of weights, such as Q4_K.")]

@@ -145,10 +145,10 @@ class QuietStand:
         with self._turn(alone=self._software):
             return self._stand.ceilings()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         """See `Stand`."""
         with self._turn(alone=False):
-            self._stand.ahead(wanted, deadline)
+            return self._stand.ahead(wanted, deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         """See `Stand`."""
@@ -156,11 +156,17 @@ class QuietStand:
             return self._stand.prove(tile, problems, seed, deadline)
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
         """See `Stand`."""
         with self._turn(alone=self._software):
-            return self._stand.screen(problem, proved, seconds, seed, deadline)
+            return self._stand.screen(problem, proved, seconds, seed, deadline, thorough)
 
     def race(
         self,
@@ -173,10 +179,12 @@ class QuietStand:
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
         """See `Stand`."""
+        arguments = (problem, incumbent, challenger, proved, seconds, rounds, seed, deadline, fresh, most_rounds)
         with self._turn(alone=self._software):
-            return self._stand.race(problem, incumbent, challenger, proved, seconds, rounds, seed, deadline, fresh)
+            return self._stand.race(*arguments)
 
     def close(self) -> None:
         """See `Stand`."""

@@ -29,6 +29,8 @@ from warptile.workloads.experts import draw_ids, expected_tiles
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 MOST_COPIES = 256
+UNPROVED = 0
+"""In place of a proved binary's id (which is never 0): the tile is timed to see whether its proof is worth while."""
 ASSUMED_CACHE_BYTES = 128 << 20
 """What a device whose cache is not known is taken to have: more than the last-level caches of the cards it stands
 for, so that no race times cached weights unseen."""
@@ -146,14 +148,15 @@ def prepare(
     """Compile an arm and describe its launches.
 
     expected: the proved binary's id for each tile text; an arm that is missing there or compiles to another binary
-    raises Wrong, since what is raced must be what was proved. Raises CompileFailed, DoesNotFit, UnusableInput.
+    raises Wrong, since what is raced must be what was proved. `UNPROVED` in an id's place: the arm is only screened.
+    Raises CompileFailed, DoesNotFit, UnusableInput.
     """
     if arm.problem != bench.problem:
         raise UnusableInput(f"arm {arm.tile} is for {arm.problem.text()}, the bench for {bench.problem.text()}")
     kernel, tile = resolve(arm.tile)
     binary = runtime.compile(kernel.source(tile, arm.problem, runtime.limits()))
-    if expected is not None and expected.get(arm.tile) != binary.id:
-        proved = expected.get(arm.tile)
+    proved = binary.id if expected is None else expected.get(arm.tile)
+    if proved not in (binary.id, UNPROVED):
         raise Wrong(
             f"{arm.tile}: compiled to {binary.id:08x}, proved was {'nothing' if proved is None else f'{proved:08x}'}"
         )
@@ -179,15 +182,24 @@ class Timer:
 
         repeats: runs a contender makes, its sample being their mean. Raises Wrong where the device ran another binary.
         """
+        return self.runs(contenders, [(i, True) for i, times in enumerate(repeats) for _ in range(times)])
+
+    def runs(self, contenders: Sequence[Contender], plan: Sequence[tuple[int, bool]]) -> list[float]:
+        """The mean device seconds of each contender's counted runs.
+
+        plan: (index of a contender, whether its run counts) in the order of one submission; every contender has a run
+        that counts. Raises Wrong as `sample` does.
+        """
         launches: list[Launch] = []
         owners: list[int] = []
+        counted: list[bool] = []
         allowed = [all_ids(contender.binary) for contender in contenders]
-        for index, (contender, times) in enumerate(zip(contenders, repeats, strict=True)):
-            for _ in range(times):
-                run = contender.launches[self._position % len(contender.launches)]
-                self._position += 1
-                launches += run
-                owners += [index] * len(run)
+        for index, counts in plan:
+            run = contenders[index].launches[self._position % len(contenders[index].launches)]
+            self._position += 1
+            launches += run
+            owners += [index] * len(run)
+            counted += [counts] * len(run)
         seconds = self._runtime.time(launches)
         executed = self._runtime.executed_ids()
         if len(executed) != len(launches):
@@ -198,8 +210,8 @@ class Timer:
                 raise Wrong(f"{tile}: a launch names binary {expected:08x}, which is not of the arm's")
             if identity != expected:
                 raise Wrong(f"{tile}: timed binary {identity:08x}, expected {expected:08x}")
-        totals = np.bincount(owners, weights=seconds, minlength=len(contenders))
-        means = totals / np.asarray(repeats)
+        totals = np.bincount(owners, np.where(counted, seconds, 0.0), len(contenders))
+        means = totals / np.bincount([i for i, counts in plan if counts], minlength=len(contenders))
         if not (means > 0).all():
             raise Wrong(f"{contenders[int(np.argmin(means))].arm.tile}: the device's clock showed no time passing")
         return [float(s) for s in means]

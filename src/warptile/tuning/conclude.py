@@ -14,8 +14,12 @@ from warptile.tuning.state import LEAST_STEP_S, State, clamp
 
 RACE_S = (0.5, 20.0)
 ROUNDS = 40
+"""Rounds that a final race is taken to need when time for it is kept back."""
 CLEAR_ROUNDS = 12
 CLEAR_RATIO = 2.0
+FIRST_ROUNDS = 12
+MOST_ROUNDS = 12288
+"""A final race is looked at after 12 rounds, after 24, and so on, and ends here: 11 looks."""
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
 
@@ -72,7 +76,9 @@ def recheck(state: State, problem: Problem) -> None:
 
 def reserve(state: State) -> float:
     """Seconds the final races still to come will take, each raced twice."""
-    return 2.0 + sum(2 * (_final_seconds(state, p) + OVERHEAD_S) for p in state.waiting())
+    # One proof each, of what a play-off finds.
+    proofs = len(state.waiting()) * state.budget.expect("prove", 0.5)
+    return 2.0 + proofs + sum(2 * (_final_seconds(state, p) + OVERHEAD_S) for p in state.waiting())
 
 
 def _final_seconds(state: State, problem: Problem) -> float:
@@ -82,9 +88,18 @@ def _final_seconds(state: State, problem: Problem) -> float:
 
 
 def _rounds(state: State, problem: Problem) -> int:
-    """How many rounds a final race has, fixed before it: 12 where the screening showed twice the speed, else 40."""
+    """How many rounds a final race is taken to need: 12 where the screening showed twice the speed, else 40."""
     stock, best = _screened(state, problem)
     return CLEAR_ROUNDS if stock > CLEAR_RATIO * best else ROUNDS
+
+
+def _most_seconds(state: State, problem: Problem) -> float:
+    """Seconds a final race may take: what it is taken to need, and half its share of what nobody is taken to need.
+
+    Half, since a confirmation may follow. A race ends as soon as it is settled, so few take as long.
+    """
+    spare = max(0.0, state.budget.left() - reserve(state)) / max(1, len(state.waiting()))
+    return clamp(_final_seconds(state, problem) + 0.5 * spare, RACE_S)
 
 
 def _screened(state: State, problem: Problem) -> tuple[float, float]:
@@ -111,7 +126,7 @@ def conclude(state: State, problem: Problem) -> None:
         if standing.stock in standing.seconds:
             _keep(state, problem, standing.stock, None, _no_race(state, problem))
     else:
-        seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _final_seconds(state, problem)))
+        seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _most_seconds(state, problem)))
         state.tell("decide", f"{problem.text()}  {challenger}")
         try:
             challenger = _against_kept(state, problem, challenger, seconds)
@@ -134,10 +149,13 @@ def _challenger(state: State, problem: Problem) -> str | None:
 
 def _no_race(state: State, problem: Problem) -> Decision:
     """Why the stock stays without a race: nothing else was right and fast enough, or there was no time to see."""
-    group = state.standings[problem].group
-    untried = [t for t, offer in group.offers.items() if problem in offer.prices and t not in group.taken]
-    if _challenger(state, problem) is None and not untried:
-        return Decision("reject", "no other tile was right and fast enough to race")
+    standing = state.standings[problem]
+    offers, others = standing.group.offers, standing.unproved
+    untried = [t for t, offer in offers.items() if problem in offer.prices and t not in standing.group.taken]
+    faster = [t for t, s in others.items() if s < standing.seconds.get(standing.stock or "", 0.0)]
+    if _challenger(state, problem) is None and not faster and (others or not untried):
+        seen = f"; {len(others)} were screened" if others else ""
+        return Decision("reject", f"no other tile was right and fast enough to race{seen}")
     return Decision("undecided", "the budget ended before a race")
 
 
@@ -152,12 +170,11 @@ def _against_kept(state: State, problem: Problem, challenger: str, seconds: floa
 
 
 def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> Raced:
-    rounds = _rounds(state, problem)
-    believed = state.notes.hypothesis(problem, stock, challenger)
-    race, ref = _race(state, "final", problem, stock, challenger, seconds, rounds, state.seed, believed)
+    believed, first = state.notes.hypothesis(problem, stock, challenger), FIRST_ROUNDS
+    race, ref = _race(state, "final", problem, stock, challenger, seconds, first, state.seed, believed)
     told, refs = decide(race), [ref]
     if told.outcome == "undecided" and race.low > 1 + race.floor:
-        again, ref = _race(state, "confirm", problem, stock, challenger, seconds, rounds, state.seed + 1, believed)
+        again, ref = _race(state, "confirm", problem, stock, challenger, seconds, first, state.seed + 1, believed)
         told, refs = decide(race, again), [*refs, ref]
     return Raced(race, told, believed, tuple(refs))
 
@@ -183,9 +200,9 @@ def _race(
         if (known := state.notes.recall.race(stage, problem, *sources)) is not None:
             return known
     ids = state.ids(problem, [stock, challenger])
-    fresh = stage == "confirm"
+    fresh, most = stage == "confirm", 0 if stage == "recheck" else MOST_ROUNDS
     with state.notes.record.watching() as watched:
-        race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, _deadline(seconds), fresh)
+        race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, _deadline(seconds), fresh, most)
     return race, state.notes.race(stage, race, hypothesis, watched.state)
 
 
@@ -227,6 +244,7 @@ def _keep(state: State, problem: Problem, winner: str, final: Raced | None, told
 
 def _row(state: State, problem: Problem, point: Point, race: Race | None, reason: str) -> TuneRow:
     standing = state.standings[problem]
+    price, expected = state.notes.price(point.tile, problem), standing.expected.get(point.tile)
     return TuneRow(
         problem=problem,
         stock=standing.stock,
@@ -241,4 +259,7 @@ def _row(state: State, problem: Problem, point: Point, race: Race | None, reason
         decision=Decision(point.outcome, reason),
         race=race,
         reuse=standing.reuse,
+        paper_seconds=price.seconds if price is not None else None,
+        expected_seconds=expected.seconds if expected is not None else None,
+        expected_deviation=expected.deviation if expected is not None else None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from warptile.contracts import (
@@ -35,6 +36,14 @@ def source_hash(source: Source) -> str:
     if source.helpers:
         parts.append([source_hash(helper) for helper in source.helpers])
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The corrected price of a tile before it was measured: seconds, and the standard deviation of their logarithm."""
+
+    seconds: float
+    deviation: float
 
 
 class Book:
@@ -159,8 +168,14 @@ class Notes(Book):
         super().__init__(Record(journal, identity, limits, asked, past, uuid=uuid), kernels)
         self.journal, self.table, self.recall, self.identity = journal, table, recall, identity
 
-    def screening(self, problem: Problem, screening: Screening, state: DeviceState | None = None) -> None:
-        """Tiles were compared."""
+    def screening(
+        self,
+        problem: Problem,
+        screening: Screening,
+        state: DeviceState | None = None,
+        expected: Mapping[str, Expected] | None = None,
+    ) -> None:
+        """Tiles were compared. expected: what the corrected price said of them before."""
         measured = [(s.arm.tile, s.seconds, s.samples) for s in (*screening.survivors, *screening.dropped)]
         arms = [
             {
@@ -169,6 +184,7 @@ class Notes(Book):
                 "seconds": seconds,
                 "samples": samples,
                 "predicted": self.price(tile, problem),
+                "corrected": (expected or {}).get(tile),
             }
             for tile, seconds, samples in [*measured, *((arm.tile, None, 0) for arm in screening.unmeasured)]
         ]

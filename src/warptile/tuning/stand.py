@@ -41,8 +41,11 @@ class Stand(Protocol):
         """Measured read bytes/s, FLOP/s and empty launch."""
         ...
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
-        """Compile tiles that will be proved next side by side, where the runtime can; failures show in the proofs."""
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
+        """Compile tiles that come next side by side, where the runtime can; failures show when they are used.
+
+        How many the stand compiles at once, 1 where it cannot.
+        """
         ...
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
@@ -50,9 +53,18 @@ class Stand(Protocol):
         ...
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
-        """Which of the proved tiles are worth a race, in about `seconds`."""
+        """Which tiles are worth a race, or a proof first, in about `seconds`; an id is 0 where a tile is not proved.
+
+        thorough: which one is the fastest.
+        """
         ...
 
     def race(
@@ -66,8 +78,12 @@ class Stand(Protocol):
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
-        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew."""
+        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew.
+
+        most_rounds: where it is more than `rounds`, the race goes on until it is settled, or so long.
+        """
         ...
 
     def close(self) -> None:

@@ -66,9 +66,9 @@ class WorkerStand:
         self._own_bytes = self._resident_bytes + (0 if limits.runtime == "vulkan" else TORCH_BYTES)
         return limits, self._worker.identity()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         """See `Stand`."""
-        self._run(compile_ahead_job, list(wanted), self._resolve, deadline=deadline)
+        return self._run(compile_ahead_job, list(wanted), self._resolve, deadline=deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick") -> Proof:
         """See `Stand`; level: "quick" or "full"."""
@@ -76,10 +76,16 @@ class WorkerStand:
         return self._run(prove_all_job, tile, wanted, level, seed, deadline, self._resolve, deadline=deadline)
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
         """See `Stand`."""
-        arguments = (problem, dict(proved), self._weights(problem, seed), seconds, seed, KEEP, self._resolve)
+        arguments = (problem, dict(proved), self._weights(problem, seed), seconds, seed, KEEP, self._resolve, thorough)
         return self._run(screen_job, *arguments, deadline=deadline)
 
     def race(
@@ -93,6 +99,7 @@ class WorkerStand:
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
         """See `Stand`."""
         weights = self._weights(problem, seed)
@@ -107,6 +114,7 @@ class WorkerStand:
             fresh,
             rounds,
             self._resolve,
+            most_rounds,
         )
         return self._run(race_job, *arguments, deadline=deadline)[0]
 

@@ -16,9 +16,11 @@ from warptile.contracts import CompileFailed, DoesNotFit, UnusableInput
 from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import own_assembler
+from warptile.runtimes.triton.hashing import settle
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
+_SETTLED: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def _source(build: Build, identity: int) -> Any:
         from triton.compiler import ASTSource
 
     function = imported(build.function)
+    settle(function, _SETTLED)
     pointers, constants = dict(build.pointers), dict(build.constants) | {_ID_CONSTANT: identity}
     boxes = {box.name: _box_type(box) for box in build.boxes}
     signature, attributes = {}, {}
