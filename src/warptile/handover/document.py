@@ -171,10 +171,9 @@ def _resources(champion: Champion, part: Part) -> str:
 
 def _levers(levers: Sequence[Lever], part: Part, most: int) -> list[str]:
     lines = [
-        "Predicted, not measured: the champion's time over the price as this device's timings correct it, with the",
-        f"quartiles of the correction. Untried tiles were looked for on the {most} heaviest matmuls of each M"
-        f" ({len(heaviest(part, most))}",
-        "in all). *Saves*: of a pass's matmul time at that M.",
+        "Predicted, not measured: the champion's time over the price as this device's timings correct it, and where",
+        f"two thirds of its probability lie. Untried tiles were looked for on the {most} heaviest matmuls of each M",
+        f"({len(heaviest(part, most))} in all). *Saves*: of a pass's matmul time at that M.",
     ]
     if part.limits is None:
         lines = ["This device's limits are in no entry and no data file, so that untried tiles cannot be priced here."]
