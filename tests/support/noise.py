@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "race_noise.npz"
 SCALE = 1e4
+QUIET = "lavapipe m=128, quiet"
+"""The recording that faults are laid over."""
 BLOCK = 50
 """Submissions a block holds on average: the recorded logarithms keep their correlation over about so many."""
 
@@ -117,10 +119,7 @@ def noises(path: Path = RECORDED) -> dict[str, Noise]:
     """Every recording as it is, and drift, outliers and two clocks over a quiet one."""
     found = recordings(path)
     kinds = {name: Noise(recording, (), name) for name, recording in found.items()}
-    base = next(
-        (r for name, r in found.items() if name in ("H200 CUDA m=128", "lavapipe m=128, quiet")),
-        next(iter(found.values())),
-    )
+    base = found[QUIET]
     for name, fault in (("drift", lambda: drift), ("outliers", lambda: outliers), ("two clocks", Bimodal)):
         kinds[name] = Noise(base, (fault,), name)
     return kinds

@@ -60,10 +60,9 @@ def median_interval(logs: NDArray[np.float64], confidence: float = CONFIDENCE) -
 
 def _rank(count: int, confidence: float) -> int:
     """The largest j with 2 P(B < j) <= 1 - confidence, B binomial(count, 1/2); 0 where j = 1 is too large."""
-    from scipy.special import bdtr
-
-    tails = bdtr(np.arange((count + 1) // 2), count, 0.5)
-    return int(np.searchsorted(2 * tails, 1 - confidence, side="right"))
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
+    tails = np.cumsum(np.exp(logs[-1] - logs - logs[::-1] - count * np.log(2)))[: (count + 1) // 2]
+    return int(np.searchsorted(2 * tails, (1 - confidence) * (1 + 1e-9), side="right"))
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:

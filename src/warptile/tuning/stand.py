@@ -17,13 +17,15 @@ from warptile.race import Screening
 class Proof:
     """A verdict and the binary it is about. artefact: `Binary.key`; compile_seconds: what compiling took.
 
-    resources: what the driver's compiler reports of the binary; None where it says nothing.
+    resources: what the driver's compiler reports of the binary; None where it says nothing. seconds: what proving took
+    beside compiling.
     """
 
     verdict: Verdict
     artefact: str
     compile_seconds: float
     resources: Resources | None = None
+    seconds: float = 0.0
 
 
 class Stand(Protocol):
