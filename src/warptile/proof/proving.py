@@ -33,7 +33,7 @@ from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.grouped import prove_grouped
 from warptile.proof.instrumented import watched
 from warptile.proof.references import EXACT_BITS, PERIOD, Case, Kind, ReferenceCache, Wanted
-from warptile.proof.runs import Real, repeat, run
+from warptile.proof.runs import Real, repeat, run, run_twice
 from warptile.proof.shapes import SHAPES_OF, Shape, plan
 from warptile.proof.special import wild_rows
 from warptile.proof.version import PROOF_VERSION
@@ -243,11 +243,14 @@ class ShapeProof:
             packed = self.cache.packed(wanted, case, shape.slice_rows, arrangement)
         binary = self.compiled(shape)
 
-        def once(again: bool) -> tuple[Real, Finding | None]:
-            done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, again)
-            return done.y, done.finding or (None if kind == "special" else checks.finite(done.y, case.want))
-
-        y, finding = once(again=False)
+        arguments = (self.runtime, self.kernel, self.tile, problem, binary, case.x, packed)
+        second = None
+        if kind in ("random", "real"):
+            first, second = run_twice(*arguments)
+        else:
+            first = run(*arguments, False)
+        y = first.y
+        finding = first.finding or (None if kind == "special" else checks.finite(y, case.want))
         if finding is not None:
             return finding
         if case.sums is None:
@@ -259,10 +262,7 @@ class ShapeProof:
             finding = self._compare(y, case.want, bound, start)
             if finding is not None:
                 return finding
-        if kind == "whole":
-            return None
-        second, finding = once(again=True)
-        return finding or checks.repeated(y, second)
+        return None if second is None else second.finding or checks.repeated(y, second.y)
 
     def _compare(self, y: Real, want: NDArray[np.float64], bound: NDArray[np.float64], start: int) -> Finding | None:
         """ "nmse" and "bound" of y's columns from `start` on, `want` and `bound` repeated along them."""

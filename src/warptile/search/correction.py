@@ -34,16 +34,16 @@ class Scales:
     counts as little as it is off: a busy machine times a run ten times too long now and then.
     """
 
-    kernel: float = 0.5
-    kernel_here: float = 0.2
-    fields: float = 0.4
-    fields_here: float = 0.2
-    near: float = 0.4
+    kernel: float = 0.05
+    kernel_here: float = 0.5
+    fields: float = 0.02
+    fields_here: float = 0.5
+    near: float = 0.6
     sitting: float = 0.04
     noise: float = 0.12
     step: float = 2.0
     reach: float = 2.0
-    tokens: float = 0.3
+    tokens: float = 0.6
     sides: float = 0.2
     format: float = 0.5
     outlier: float = 3.5

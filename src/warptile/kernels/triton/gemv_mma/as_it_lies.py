@@ -12,6 +12,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
+from warptile.kernels.triton.gemv_mma.activations import power, scaling
 from warptile.kernels.triton.gemv_mma.codes import along
 from warptile.kernels.triton.gemv_mma.layouts import linear, powers, sums_layout
 from warptile.kernels.triton.gluon_names import barrier, copy_later
@@ -55,41 +56,99 @@ def batches(stretches, depth):
 
 
 @gluon.jit
-def copy_rows(
-    X, memory, m, token0, x_stride, first, end,
+def row_pointers(
+    X, m, token0, x_stride,
     STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
-    STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr, BEGIN: gl.constexpr, END: gl.constexpr,
 ):  # fmt: skip
-    """Ask for stretches BEGIN to END - 1 of a program's part of x, in `batches`. Rows past the last are the last; steps
-    from `end` on are 0."""
+    """Where a stretch at step 0 lies, in `copy_layout`, and which of its steps each element is in; rows past the last
+    are the last."""
     LAY: gl.constexpr = copy_layout(W, N, U, STEP // 64, TOKENS)
-    BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
     token = gl.minimum(token0 + along(LAY, 3), m - 1).to(gl.int64)
     ahead = along(LAY, 0) * U + along(LAY, 1)
-    rows = X + token * x_stride + (ahead * STEP + along(LAY, 2) * 64 + along(LAY, 4))
-    for i in gl.static_range(BEGIN, END):
+    return X + token * x_stride + (ahead * STEP + along(LAY, 2) * 64 + along(LAY, 4)), ahead
+
+
+@gluon.jit
+def copy_batch(
+    X, memory, m, token0, x_stride, first, end, BATCH_AT: gl.constexpr,
+    STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
+    STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr,
+):  # fmt: skip
+    """Ask for a batch of stretches of a program's part of x, if there is such a batch. Steps from `end`
+    on are 0."""
+    BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
+    rows, ahead = row_pointers(X, m, token0, x_stride, STEP, W, N, U, TOKENS)
+    for i in gl.static_range(BATCH_AT * BATCH, min(BATCH_AT * BATCH + BATCH, STRETCHES)):
         step = first + i * (W * U)
         if FULL:
             copy_later(memory.index(i), rows + step * STEP)
         else:
             inside, source = gl.broadcast(ahead + step < end, rows + step * STEP)
             copy_later(memory.index(i), source, mask=inside)
-        if (i + 1) % BATCH == 0 or i + 1 == STRETCHES:
-            async_copy.commit_group()
+    if BATCH_AT * BATCH < STRETCHES:
+        async_copy.commit_group()
 
 
 @gluon.jit
-def await_rows(i, STRETCHES: gl.constexpr, DEPTH: gl.constexpr, DIRECT: gl.constexpr):
+def await_batch(
+    i, X, memory, m, token0, x_stride, first, end,
+    STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
+    STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr, DIRECT: gl.constexpr,
+):  # fmt: skip
     """Before stretch i of the loop: where a batch begins, it must be there, for all warps and, where DIRECT is 2, for
-    the matrix unit."""
+    the matrix unit; the one after the next is asked for, so that x does not hold up the weights."""
     BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
     COUNT: gl.constexpr = batches(STRETCHES, DEPTH)[1]
     for batch in gl.static_range(COUNT):
         if i == batch * BATCH:
-            async_copy.wait_group(COUNT - 1 - batch)
+            async_copy.wait_group(1 if batch + 1 < COUNT else 0)
             if DIRECT == 2:
                 fence_async_shared()
+            copy_batch(
+                X, memory, m, token0, x_stride, first, end, batch + 2,
+                STEP, W, N, U, TOKENS, STRETCHES, FULL, DEPTH,
+            )  # fmt: skip
             barrier()
+
+
+@gluon.jit
+def load_rows(rows, ahead, step, end, STEP: gl.constexpr, FULL: gl.constexpr):
+    """A stretch of bf16 rows, fp32; 0 from step `end` on."""
+    if FULL:
+        x = gl.load(rows + step * STEP)
+    else:
+        inside, source = gl.broadcast(ahead + step < end, rows + step * STEP)
+        x = gl.load(source, mask=inside, other=0.0)
+    return x.to(gl.float32)
+
+
+@gluon.jit
+def stage_halves(
+    X, halves, m, token0, x_stride, first, end,
+    STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
+    STRETCHES: gl.constexpr, FULL: gl.constexpr,
+):  # fmt: skip
+    """Fill `halves`, [STRETCHES, W, U, parts, tokens, 64], with bf16 rows as fp16, each token's multiplied by the power
+    of two of `activations`. Returns the bits of each token's largest magnitude, i32[tokens]."""
+    rows, ahead = row_pointers(X, m, token0, x_stride, STEP, W, N, U, TOKENS)
+    largest = gl.full((W, U, STEP // 64, TOKENS, 64), 0, gl.int32, copy_layout(W, N, U, STEP // 64, TOKENS))
+    for i in gl.static_range(STRETCHES):
+        x = load_rows(rows, ahead, first + i * (W * U), end, STEP, FULL)
+        largest = gl.maximum(largest, x.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
+    largest = gl.max(gl.max(gl.max(gl.max(largest, 4), 2), 1), 0)
+    factor = power(scaling(largest))
+    factor = gl.expand_dims(gl.expand_dims(gl.expand_dims(gl.expand_dims(factor, 0), 1), 2), 4)
+    for i in gl.static_range(STRETCHES):
+        x = load_rows(rows, ahead, first + i * (W * U), end, STEP, FULL)
+        halves.index(i).store((x * factor).to(gl.float16))
+    return largest
+
+
+@gluon.jit
+def undo_columns(largest, SUMS: gl.constexpr):
+    """The inverse of the power of two that each token was multiplied by, as a row of sums' columns."""
+    row = gl.convert_layout(power(254 - scaling(largest)), gl.SliceLayout(0, SUMS))
+    return gl.expand_dims(row, 0)
 
 
 @gluon.jit

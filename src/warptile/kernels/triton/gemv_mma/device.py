@@ -5,17 +5,19 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import mma_v2
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from warptile.kernels.triton.gemv_mma.activations import load_pairs, stage, staged_at_once, undo
 from warptile.kernels.triton.gemv_mma.as_it_lies import (
     add_group_step,
-    await_rows,
-    batches,
-    copy_rows,
+    await_batch,
+    copy_batch,
     group_layout,
     right_factor,
     rows_layout,
+    stage_halves,
+    undo_columns,
 )
 from warptile.kernels.triton.gemv_mma.codes import along, load_codes, weights_of
 from warptile.kernels.triton.gemv_mma.layouts import sums_layout, x_layout
@@ -161,14 +163,14 @@ def gemv_mma(
     padded = (rows + 15) // 16 * 16
     first = split * (STRETCHES * STRETCH)
     end = gl.minimum(k // STEP, first + STRETCHES * STRETCH)
+    # Others pass through registers on their way into fp16's range.
+    COPIED: gl.constexpr = DIRECT != 0 and X.dtype.element_ty == gl.float16
     if DIRECT:
-        SOON: gl.constexpr = batches(STRETCHES, DEPTH)[0]
-        XTYPE: gl.constexpr = X.dtype.element_ty
         PARTS: gl.constexpr = STEP // 64
         held = gl.allocate_shared_memory(
-            XTYPE, [STRETCHES * WARPS * U * PARTS, TOKENS, 64], gl.NVMMASharedLayout(128, 16, 2)
+            gl.float16, [STRETCHES * WARPS * U * PARTS, TOKENS, 64], gl.NVMMASharedLayout(128, 16, 2)
         )
-        copied = reinterpreted(held, XTYPE, [STRETCHES, WARPS, U, PARTS, TOKENS, 64], rows_layout())
+        copied = reinterpreted(held, gl.float16, [STRETCHES, WARPS, U, PARTS, TOKENS, 64], rows_layout())
         stretches = copied
         if DIRECT == 2:
             stretches = held
@@ -186,12 +188,12 @@ def gemv_mma(
         )
     # x is met first; where that is not yet there, weights are.
     if not PDL:
-        if DIRECT:
-            copy_rows(
-                X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
-                DEPTH, 0, SOON,
+        if COPIED:
+            copy_batch(
+                X, copied, m, at_m * TOKENS, x_stride, first, end, 0,
+                STEP, WARPS, N, U, TOKENS, STRETCHES, FULL, DEPTH,
             )  # fmt: skip
-        else:
+        elif DIRECT == 0:
             low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
     w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, first, rows0, padded, end, L, WARPS, N, U, ROWS, FULL)
     if DEPTH >= 2:
@@ -209,12 +211,19 @@ def gemv_mma(
     exponent = gl.load(units + gl.minimum(row, rows - 1)).to(gl.int32)
     if PDL:
         gdc_wait()
-    if DIRECT:
-        copy_rows(
-            X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
-            DEPTH, 0 if PDL else SOON, STRETCHES,
-        )  # fmt: skip
-        largest = 0
+    if COPIED:
+        for batch in gl.static_range(2):
+            if PDL or batch > 0:
+                copy_batch(
+                    X, copied, m, at_m * TOKENS, x_stride, first, end, batch,
+                    STEP, WARPS, N, U, TOKENS, STRETCHES, FULL, DEPTH,
+                )  # fmt: skip
+    elif DIRECT:
+        largest = stage_halves(
+            X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL
+        )
+        if DIRECT == 2:
+            fence_async_shared()
     else:
         if PDL:
             low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
@@ -230,8 +239,11 @@ def gemv_mma(
     more = acc
     for i in range(0, STRETCHES, DEPTH):
         following = first + (i + DEPTH) * STRETCH
-        if DIRECT:
-            await_rows(i, STRETCHES, DEPTH, DIRECT)
+        if COPIED:
+            await_batch(
+                i, X, copied, m, at_m * TOKENS, x_stride, first, end,
+                STEP, WARPS, N, U, TOKENS, STRETCHES, FULL, DEPTH, DIRECT,
+            )  # fmt: skip
         acc, more = add_stretch(
             acc, more, w0, w1, w2, a, b, c, stretches, i, up, down,
             L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
@@ -262,7 +274,7 @@ def gemv_mma(
                         W, p0, p1, p2, p3, p4, p5, following + 2 * STRETCH, rows0, padded, end,
                         L, WARPS, N, U, ROWS, FULL,
                     )  # fmt: skip
-    if X.dtype.element_ty != gl.float16:
+    if DIRECT == 0 and X.dtype.element_ty != gl.float16:
         inverse = undo(largest, SUMS, TOKENS, COLUMNS, WARPS, N)
         acc = acc * inverse
         more = more * inverse
@@ -273,6 +285,8 @@ def gemv_mma(
         total = gl.convert_layout(gl.sum(acc, 0), OUT)
     else:
         total = gl.sum(acc, 0)
+    if DIRECT != 0 and X.dtype.element_ty != gl.float16:
+        total = total * undo_columns(largest, OUT)
     column = gl.expand_dims(gl.arange(0, COLUMNS, layout=gl.SliceLayout(0, OUT)), 0)
     token = at_m * TOKENS + column
     total = total * (exponent << 23).to(gl.float32, bitcast=True)

@@ -12,6 +12,7 @@ MOST_TOKENS = 64
 LEAST_STEP = 128
 ROW_WARPS = (1, 2, 4, 8, 16)
 COLUMNS = 8
+COPIED = ("fp16", "bf16")
 MOST_AHEAD = 3
 MOST_STEPS = 2
 GROUP_INSTRUCTIONS = "sm_90"
@@ -63,7 +64,7 @@ def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
 def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
     """Every rule the tile breaks."""
     broken = shape_rules(problem) or device_rules(limits)
-    broken += powers_of_two(tile, ("tile_n", "tile_m", "split_k", "warps", "row_warps", "steps"))
+    broken += powers_of_two(tile, ("tile_n", "tile_m", "warps", "row_warps", "steps"))
     if not is_nvidia(limits) and limits.kind != "software":
         broken.append(BrokenRule("the device has NVIDIA's matrix instructions", limits.name, True))
     if problem.x_dtype not in DTYPE_BYTES or problem.y_dtype not in DTYPE_BYTES:
@@ -75,6 +76,8 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     if not broken and (tile.tile_n not in (16 * tile.row_warps, 32 * tile.row_warps) or tile.warps < tile.row_warps):
         rule = "tile_n is 16 or 32 a row warp, warps at least those"
         broken.append(BrokenRule(rule, f"{tile.tile_n}, {tile.row_warps} of {tile.warps}"))
+    if tile.split_k < 1:
+        broken.append(BrokenRule("split_k >= 1", f"{tile.split_k}"))
     if tile.steps > MOST_STEPS:
         broken.append(BrokenRule("steps <= 2", f"{tile.steps}"))
     if not 1 <= tile.ahead <= MOST_AHEAD:
@@ -85,8 +88,8 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
     elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:
         broken.append(BrokenRule("the device has programmatic dependent launch", limits.name, True))
-    if tile.direct not in (0, 1, 2) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype != "fp16")):
-        rule = "direct is 0, or 1 or 2 for fp16 rows, at least 8 a tile"
+    if tile.direct not in (0, 1, 2) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype not in COPIED)):
+        rule = "direct is 0, or 1 or 2 for fp16 and bf16 rows, at least 8 a tile"
         broken.append(BrokenRule(rule, f"{tile.direct}, {tile.tile_m} of {problem.x_dtype}"))
     elif tile.direct == 2 and (tile.warps != tile.row_warps or tile.tile_n != 16 * tile.warps or tile.warps % 4):
         rule = "direct = 2 takes groups of four warps, each with 16 rows of its own"
@@ -129,9 +132,9 @@ def registers_of(tile: GemvMmaTile, problem: Problem) -> int:
     bits = sum(p.per * p.bits / p.span for p in whole.code_planes)
     rows = tile.tile_n // tile.row_warps
     words = tile.steps * rows * whole.step * bits / 32 / 32
-    # Rows of four words a superblock are loaded whole.
+    # Of a superblock's four words each lane of a quad has one.
     parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
-    scales = rows / 8 * (4 * max(1, tile.steps // parts) if whole.scales.kind == "k6min" else 2 * tile.steps)
+    scales = rows / 8 * (max(1, tile.steps // parts) if whole.scales.kind == "k6min" else 2 * tile.steps)
     sums = rows * columns(tile) / 32
     decoded = 8 * whole.step / 64 * (columns(tile) + 16) / 16
     return int(tile.ahead * (words + scales) + sums + decoded) + 34
