@@ -78,6 +78,7 @@ def a_journal(folder: Path) -> Journal:
             WHO, WORSE, PROBLEM, "compile", "/home/someone/.cache/k.ptx: out of | registers\nat line 3, A/A", "s"
         )
     )
+    tune.append(entries.confirmation(WHO, "m.gguf", {"agreement": {"kl_mean": 1.5e-4}}, True, ()))
     tune.end()
     later = Journal(folder)
     study = Record(later, WHO, limits, Asked("study", ("study",), "smaller is\nbetter"), journal.read().entries)
@@ -102,6 +103,7 @@ def test_every_section_says_what_the_journal_holds_and_no_path_of_the_machine(tm
     assert "- H2: asked with: smaller is better" in text
     assert "| compile | k.ptx: out of \\| registers at line 3, A/A | 1 |" in text
     assert "1.200x [1.190, 1.210] | 3 |" in text  # the champion, of three tiles timed
+    assert "- m.gguf, tuned, is still its file's model, mean divergence 1.5e-04 nats" in text
     assert "direction of what raced clearly: right 1 times of 2" in text
     assert "`mul_mm:128,64,128,32,32,64,2,4,4,1,32` 1.00 (1), `mul_mm:128,32,32,32,32,32,2,2,2,1,32` 1.25, `" in text
     rows = [line for line in text.splitlines() if line.startswith("|")]

@@ -133,7 +133,20 @@ def _champions(part: Part) -> list[str]:
         rate = "as it was measured" if measured else f"as stated ({part.limits_of})"
         lines += [f"*Reads*: the time over that of reading weights and x and writing y once at the read rate {rate}."]
     head = ("matmul", "a pass", "champion", "time", "reads", "to stock", "timed", "compiler", "evidence")
-    return [*lines, "", *table(head, rows)]
+    return [*lines, "", *table(head, rows), *_confirmed(part)]
+
+
+def _confirmed(part: Part) -> list[str]:
+    """Whole models held against their files on this device, the last time each."""
+    last = {each.model: each for each in part.history.confirmations}
+    lines = []
+    for each in last.values():
+        agreement = each.facts.get("agreement")
+        kl = agreement.get("kl_mean") if isinstance(agreement, dict) else None
+        told = f", mean divergence {kl:.1e} nats" if isinstance(kl, float) else ""
+        answer = "is still its file's model" if each.right else f"is not confirmed: {'; '.join(each.failed)}"
+        lines.append(f"- {cell(each.model)}, tuned, {cell(answer)}{told} ({ref(each.ref)})")
+    return ["", "Whole models against the same file decoded to float32:", "", *lines] if lines else []
 
 
 def _champion(champion: Champion, part: Part) -> tuple[str, ...]:
@@ -171,10 +184,9 @@ def _resources(champion: Champion, part: Part) -> str:
 
 def _levers(levers: Sequence[Lever], part: Part, most: int) -> list[str]:
     lines = [
-        "Predicted, not measured: the champion's time over the price as this device's timings correct it, with the",
-        f"quartiles of the correction. Untried tiles were looked for on the {most} heaviest matmuls of each M"
-        f" ({len(heaviest(part, most))}",
-        "in all). *Saves*: of a pass's matmul time at that M.",
+        "Predicted, not measured: the champion's time over the price as this device's timings correct it, and where",
+        f"two thirds of its probability lie. Untried tiles were looked for on the {most} heaviest matmuls of each M",
+        f"({len(heaviest(part, most))} in all). *Saves*: of a pass's matmul time at that M.",
     ]
     if part.limits is None:
         lines = ["This device's limits are in no entry and no data file, so that untried tiles cannot be priced here."]

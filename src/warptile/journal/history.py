@@ -215,7 +215,8 @@ def _confirmation(entry: Entry, history: History) -> _Found:
     failed = tuple(str(reason) for reason in entry["failed"])
     facts = dict(entry["confirmation"])
     right = bool(entry["right"])
-    return [("confirmations", Confirmed(ref_of(entry), str(entry["time"]), entry["model"], right, failed, facts))]
+    noted = (ref_of(entry), str(entry["time"]), _maybe(Identity, entry["identity"]))
+    return [("confirmations", Confirmed(*noted, str(entry["model"]), right, failed, facts))]
 
 
 def _run(entry: Entry, history: History) -> _Found:
