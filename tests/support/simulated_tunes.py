@@ -128,6 +128,9 @@ class SimulatedStand:
         verdict = Verdict(True, ("bound",), binary=binary.id, version=PROOF_VERSION)
         return Proof(verdict, binary.key, 0.1)
 
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """Every tile here is as right as the others."""
+
     def screen(
         self,
         problem: Problem,
