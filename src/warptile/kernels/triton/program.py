@@ -9,6 +9,8 @@ from typing import Any
 from warptile.contracts import Source
 
 LANGUAGE = "triton"
+MULTICAST, ARRIVE = "// to the cluster: copy", "// to the cluster: arrive"
+"""Comments before the copy and the arrival of a build that are meant for its whole cluster."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Build:
     multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages. language: "triton", or
     "gluon" for its lower-level language. boxes: arguments that are tensor descriptors. early: the launch may start
     before the one before it has ended (CUDA's programmatic dependent launch). registers: the most a thread may have, 0
-    for the compiler's choice.
+    for the compiler's choice. cluster: programs launched together that see each other's shared memory; the grid is a
+    multiple of it.
     """
 
     function: str
@@ -49,6 +52,7 @@ class Build:
     boxes: tuple[Box, ...] = ()
     early: bool = False
     registers: int = 0
+    cluster: int = 1
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class Program:
                 tuple(Box(x["name"], x["type"], tuple(x["shape"]), x["swizzle"]) for x in b["boxes"]),
                 b["early"],
                 b["registers"],
+                b["cluster"],
             )
             for b in data["builds"]
         )

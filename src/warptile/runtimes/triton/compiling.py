@@ -18,6 +18,7 @@ from warptile.contracts import CandidateRejected, CompileFailed, DoesNotFit, Unu
 from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import own_assembler
+from warptile.runtimes.triton.clusters import clustered_file
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
@@ -78,8 +79,8 @@ def _box_type(box: Box) -> str:
     return f"tensordesc<{box.type}{list(box.shape)},NVMMASharedLayout({layout})>"
 
 
-def _options(build: Build) -> dict[str, int]:
-    options = {"num_warps": build.warps, "num_stages": build.stages}
+def _options(build: Build) -> dict[str, Any]:
+    options: dict[str, Any] = {"num_warps": build.warps, "num_stages": build.stages}
     if build.early:
         options["launch_pdl"] = True
     if build.registers:
@@ -126,6 +127,11 @@ def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Com
     positions = tuple(i for i, name in enumerate(names) if name not in taken)
     with cached_in(cache), own_assembler():
         kernel = _checked(build, lambda: triton.compile(source, target=target, options=_options(build)))
+        if build.cluster > 1:
+            folder = Path(triton.knobs.cache.dir)
+            path = clustered_file(kernel, build.cluster, build.warps * target.warp_size, folder)
+            options = _options(build) | {"ir_override": str(path)}
+            kernel = _checked(build, lambda: triton.compile(source, target=target, options=options))
     return Compiled(build, kernel, names, positions)
 
 

@@ -19,10 +19,11 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     unit_exponents,
 )
 from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, tile_at, tiles_of
-from warptile.kernels.triton.gluon_names import barrier
+from warptile.kernels.triton.gluon_cluster import mark_arrive, meet
+from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape, lane_layout
-from warptile.layouts.triton.lane_scales import factors
+from warptile.layouts.triton.lane_scales import factors, own_factors, spread
 
 
 @gluon.jit
@@ -34,11 +35,91 @@ def hold(pairs, Count, never):
 
 
 @gluon.jit
+def fresh_words(words):
+    """`words`, of which the compiler does not know that it has met them before."""
+    return gl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [words], dtype=gl.int32, is_pure=False, pack=1)
+
+
+@gluon.jit
+def fresh(raw, COUNT: gl.constexpr):
+    """`fresh_words` of a tuple."""
+    a = fresh_words(raw[0])
+    if COUNT == 1:
+        found = (a,)
+    else:
+        b = fresh_words(raw[1])
+        if COUNT == 2:
+            found = (a, b)
+        else:
+            c = fresh_words(raw[2])
+            if COUNT == 3:
+                found = (a, b, c)
+            else:
+                d = fresh_words(raw[3])
+                if COUNT == 4:
+                    found = (a, b, c, d)
+                else:
+                    found = (a, b, c, d, fresh_words(raw[4]))
+    return found
+
+
+@gluon.jit
+def quarter(pairs, Q: gl.constexpr):
+    """Two of a part's eight slots, i32[rows, 4, 2]."""
+    ROWS: gl.constexpr = pairs.shape[0]
+    first, second = gl.split(gl.permute(gl.reshape(pairs, (ROWS, 4, 2, 4)), (0, 1, 3, 2)))
+    if Q < 2:
+        half = first
+    else:
+        half = second
+    low, high = gl.split(gl.permute(gl.reshape(half, (ROWS, 4, 2, 2)), (0, 1, 3, 2)))
+    if Q % 2 == 0:
+        found = low
+    else:
+        found = high
+    return gl.convert_layout(found, lane_layout(ROWS, [2]), assert_trivial=True)
+
+
+@gluon.jit
+def decode_quarter(
+    raw, scaled, planes: gl.constexpr, PART: gl.constexpr, Q: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr,
+    BF16: gl.constexpr, COUNT: gl.constexpr,
+):  # fmt: skip
+    """16 elements of k of a part: what the other quarters need is left to the compiler to drop."""
+    return quarter(decode_part(fresh(raw, COUNT), fresh_words(scaled), planes, PART, PARTS, L, BF16), Q)
+
+
+@gluon.jit
+def multiply(pairs, tokens, acc, Q: gl.constexpr, OPERAND: gl.constexpr, BF16: gl.constexpr):
+    """One matrix instruction's 16 elements of k."""
+    x = tokens.slice(16 * Q, 16, 1).permute((1, 0))
+    return hopper.warpgroup_mma(as_operand(pairs, OPERAND, BF16), x, acc, is_async=True)
+
+
+@gluon.jit
+def give_back(
+    empty, tile, at, steps, end, end_tile, stride, STAGES: gl.constexpr, WHOLE: gl.constexpr, CLUSTER: gl.constexpr
+):  # fmt: skip
+    """The stage of step `at` of a tile is empty; a cluster's programs are all told, unless none of them fills it again:
+    by then they may have ended."""
+    if CLUSTER > 1:
+        if WHOLE:
+            again = (at + STAGES < steps) | (tile + stride < end_tile)
+        else:
+            again = tile * steps + at + STAGES < end
+        mark_arrive()
+        mbarrier.arrive(empty, pred=again)
+    else:
+        mbarrier.arrive(empty)
+
+
+@gluon.jit
 def consume(
     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    EARLY: gl.constexpr, PAIRS: gl.constexpr, SPREAD: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, CLUSTER: gl.constexpr,
+    GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -53,25 +134,27 @@ def consume(
     # Parts of a tile that are loaded at a time, by the registers they take.
     HELD: gl.constexpr = ROWS // 64 * TILE_M
     TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
-    program = gl.program_id(0)
-    begin, end = share(program, programs, m, rows, steps, split, TILE_N, TILE_M)
+    WIDE_N: gl.constexpr = TILE_N * CLUSTER
+    program = gl.program_id(0) // CLUSTER
+    rank = gl.program_id(0) % CLUSTER
+    begin, end = share(program, programs, m, rows, steps, split, WIDE_N, TILE_M)
     stage = 0
     phase = 0
-    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE)
-    row = GROUP * ROWS + row_numbers(ROW, ROWS)
-    _, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
-    next_exponent = unit_exponents(W, unit, at_n * TILE_N + row, rows)
+    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, WIDE_N, TILE_M, WHOLE)
+    row = rank * TILE_N + GROUP * ROWS + row_numbers(ROW, ROWS)
+    _, at_n = tile_at(first_tile, rows, m, WIDE_N, TILE_M, GROUP_M)
+    next_exponent = unit_exponents(W, unit, at_n * WIDE_N + row, rows)
     for tile in range(first_tile, end_tile, stride):
-        at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
+        at_m, at_n = tile_at(tile, rows, m, WIDE_N, TILE_M, GROUP_M)
         first = 0
         last = steps
         if not WHOLE:
             first = gl.maximum(begin - tile * steps, 0)
             last = gl.minimum(end - tile * steps, steps)
-        row_first = at_n * TILE_N + GROUP * ROWS
+        row_first = at_n * WIDE_N + rank * TILE_N + GROUP * ROWS
         exponent = next_exponent
-        _, next_n = tile_at(gl.minimum(tile + stride, end_tile - 1), rows, m, TILE_N, TILE_M, GROUP_M)
-        next_exponent = unit_exponents(W, unit, next_n * TILE_N + row, rows)
+        _, next_n = tile_at(gl.minimum(tile + stride, end_tile - 1), rows, m, WIDE_N, TILE_M, GROUP_M)
+        next_exponent = unit_exponents(W, unit, next_n * WIDE_N + row, rows)
         up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
         down = ((254 - exponent) << 23).to(gl.float32, bitcast=True)
         acc = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
@@ -80,57 +163,149 @@ def consume(
         mbarrier.wait(full.index(stage), phase)
         raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
         scaled = factors(raw, first, up, down, L[15], L)
-        pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
         gl.assume(last > first)
-        for at in range(first, last):
-            a0 = as_operand(pairs, OPERAND, BF16)
-            acc = hopper.warpgroup_mma(a0, tokens.index(stage * PARTS).permute((1, 0)), acc, is_async=True)
-            if PARTS >= 2:
-                a1 = as_operand(decode_part(raw, scaled, planes, 1, PARTS, L, BF16), OPERAND, BF16)
-                x1 = tokens.index(stage * PARTS + 1).permute((1, 0))
-                if SUMS == 2:
-                    acc1 = hopper.warpgroup_mma(a1, x1, acc1, is_async=True)
-                else:
-                    acc = hopper.warpgroup_mma(a1, x1, acc, is_async=True)
-            if PARTS == 4:
-                a2 = as_operand(decode_part(raw, scaled, planes, 2, PARTS, L, BF16), OPERAND, BF16)
-                acc = hopper.warpgroup_mma(a2, tokens.index(stage * PARTS + 2).permute((1, 0)), acc, is_async=True)
-                a3 = as_operand(decode_part(raw, scaled, planes, 3, PARTS, L, BF16), OPERAND, BF16)
-                x3 = tokens.index(stage * PARTS + 3).permute((1, 0))
-                if SUMS == 2:
-                    acc1 = hopper.warpgroup_mma(a3, x3, acc1, is_async=True)
-                else:
-                    acc = hopper.warpgroup_mma(a3, x3, acc, is_async=True)
-            done = stage
-            stage += 1
-            if stage == STAGES:
-                stage = 0
-                phase ^= 1
-            mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
-            raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
-            scaled = factors(raw, at + 1, up, down, L[15], L)
-            # The next part is decoded into the registers of the first, which the matrix unit has read by then.
-            if PARTS == 1:
-                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                hold(pairs, Count, m + at)
-                acc, a0, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a0, pairs))
-            elif PARTS == 2:
-                acc, a0 = hopper.warpgroup_mma_wait(1, deps=(acc, a0))
-                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                hold(pairs, Count, m + at)
-                if SUMS == 2:
-                    acc, acc1, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a1, pairs))
-                else:
-                    acc, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a1, pairs))
+        if SPREAD:
+            COUNT: gl.constexpr = len(planes)
+            q0 = decode_quarter(raw, scaled, planes, 0, 0, PARTS, L, BF16, COUNT)
+            q1 = decode_quarter(raw, scaled, planes, 0, 1, PARTS, L, BF16, COUNT)
+            q2 = decode_quarter(raw, scaled, planes, 0, 2, PARTS, L, BF16, COUNT)
+            q3 = decode_quarter(raw, scaled, planes, 0, 3, PARTS, L, BF16, COUNT)
+            if SPREAD == 1:
+                for at in range(first, last):
+                    x0 = tokens.index(stage * PARTS)
+                    x1 = tokens.index(stage * PARTS + 1)
+                    acc = multiply(q0, x0, acc, 0, OPERAND, BF16)
+                    p0 = decode_quarter(raw, scaled, planes, 1, 0, PARTS, L, BF16, COUNT)
+                    hold(p0, Count, m + at)
+                    acc = multiply(q1, x0, acc, 1, OPERAND, BF16)
+                    p1 = decode_quarter(raw, scaled, planes, 1, 1, PARTS, L, BF16, COUNT)
+                    hold(p1, Count, m + at)
+                    acc = multiply(q2, x0, acc, 2, OPERAND, BF16)
+                    p2 = decode_quarter(raw, scaled, planes, 1, 2, PARTS, L, BF16, COUNT)
+                    hold(p2, Count, m + at)
+                    acc = multiply(q3, x0, acc, 3, OPERAND, BF16)
+                    p3 = decode_quarter(raw, scaled, planes, 1, 3, PARTS, L, BF16, COUNT)
+                    hold(p3, Count, m + at)
+                    acc = multiply(p0, x1, acc, 0, OPERAND, BF16)
+                    done = stage
+                    stage += 1
+                    if stage == STAGES:
+                        stage = 0
+                        phase ^= 1
+                    mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
+                    raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
+                    scaled = factors(raw, at + 1, up, down, L[15], L)
+                    hold(scaled, Count, m + at)
+                    acc = multiply(p1, x1, acc, 1, OPERAND, BF16)
+                    acc, q0, q1, q2, q3 = hopper.warpgroup_mma_wait(2, deps=(acc, q0, q1, q2, q3))
+                    q0 = decode_quarter(raw, scaled, planes, 0, 0, PARTS, L, BF16, COUNT)
+                    hold(q0, Count, m + at)
+                    acc = multiply(p2, x1, acc, 2, OPERAND, BF16)
+                    q1 = decode_quarter(raw, scaled, planes, 0, 1, PARTS, L, BF16, COUNT)
+                    q2 = decode_quarter(raw, scaled, planes, 0, 2, PARTS, L, BF16, COUNT)
+                    hold(q1, Count, m + at)
+                    hold(q2, Count, m + at)
+                    acc = multiply(p3, x1, acc, 3, OPERAND, BF16)
+                    q3 = decode_quarter(raw, scaled, planes, 0, 3, PARTS, L, BF16, COUNT)
+                    hold(q3, Count, m + at)
+                    acc, p0, p1, p2, p3, q0, q1, q2, q3 = hopper.warpgroup_mma_wait(
+                        0, deps=(acc, p0, p1, p2, p3, q0, q1, q2, q3)
+                    )
+                    give_back(empty.index(done), tile, at, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER)
             else:
-                acc, a0, a1, a2 = hopper.warpgroup_mma_wait(1, deps=(acc, a0, a1, a2))
-                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                hold(pairs, Count, m + at)
-                if SUMS == 2:
-                    acc, acc1, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a3, pairs))
+                for at in range(first, last):
+                    x0 = tokens.index(stage * PARTS)
+                    x1 = tokens.index(stage * PARTS + 1)
+                    acc = multiply(q0, x0, acc, 0, OPERAND, BF16)
+                    p0 = decode_quarter(raw, scaled, planes, 1, 0, PARTS, L, BF16, COUNT)
+                    hold(p0, Count, m + at)
+                    acc = multiply(q1, x0, acc, 1, OPERAND, BF16)
+                    p1 = decode_quarter(raw, scaled, planes, 1, 1, PARTS, L, BF16, COUNT)
+                    hold(p1, Count, m + at)
+                    acc = multiply(q2, x0, acc, 2, OPERAND, BF16)
+                    p2 = decode_quarter(raw, scaled, planes, 1, 2, PARTS, L, BF16, COUNT)
+                    p3 = decode_quarter(raw, scaled, planes, 1, 3, PARTS, L, BF16, COUNT)
+                    hold(p2, Count, m + at)
+                    hold(p3, Count, m + at)
+                    done = stage
+                    stage += 1
+                    if stage == STAGES:
+                        stage = 0
+                        phase ^= 1
+                    acc = multiply(q3, x0, acc, 3, OPERAND, BF16)
+                    mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
+                    raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
+                    acc = multiply(p0, x1, acc, 0, OPERAND, BF16)
+                    own = own_factors(raw, at + 1, up, down, L[15], L)
+                    hold(own, Count, m + at)
+                    acc = multiply(p1, x1, acc, 1, OPERAND, BF16)
+                    scaled = spread(own, L[7])
+                    acc, q0, q1, q2, q3 = hopper.warpgroup_mma_wait(2, deps=(acc, q0, q1, q2, q3))
+                    q0 = decode_quarter(raw, scaled, planes, 0, 0, PARTS, L, BF16, COUNT)
+                    hold(q0, Count, m + at)
+                    acc = multiply(p2, x1, acc, 2, OPERAND, BF16)
+                    q1 = decode_quarter(raw, scaled, planes, 0, 1, PARTS, L, BF16, COUNT)
+                    q2 = decode_quarter(raw, scaled, planes, 0, 2, PARTS, L, BF16, COUNT)
+                    hold(q1, Count, m + at)
+                    hold(q2, Count, m + at)
+                    acc = multiply(p3, x1, acc, 3, OPERAND, BF16)
+                    q3 = decode_quarter(raw, scaled, planes, 0, 3, PARTS, L, BF16, COUNT)
+                    hold(q3, Count, m + at)
+                    acc, p0, p1, p2, p3, q0, q1, q2, q3 = hopper.warpgroup_mma_wait(
+                        0, deps=(acc, p0, p1, p2, p3, q0, q1, q2, q3)
+                    )
+                    give_back(empty.index(done), tile, at, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER)
+        else:
+            pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+            for at in range(first, last):
+                a0 = as_operand(pairs, OPERAND, BF16)
+                acc = hopper.warpgroup_mma(a0, tokens.index(stage * PARTS).permute((1, 0)), acc, is_async=True)
+                if PARTS >= 2:
+                    a1 = as_operand(decode_part(raw, scaled, planes, 1, PARTS, L, BF16), OPERAND, BF16)
+                    x1 = tokens.index(stage * PARTS + 1).permute((1, 0))
+                    if SUMS == 2:
+                        acc1 = hopper.warpgroup_mma(a1, x1, acc1, is_async=True)
+                    else:
+                        acc = hopper.warpgroup_mma(a1, x1, acc, is_async=True)
+                if PARTS == 4:
+                    a2 = as_operand(decode_part(raw, scaled, planes, 2, PARTS, L, BF16), OPERAND, BF16)
+                    acc = hopper.warpgroup_mma(a2, tokens.index(stage * PARTS + 2).permute((1, 0)), acc, is_async=True)
+                    a3 = as_operand(decode_part(raw, scaled, planes, 3, PARTS, L, BF16), OPERAND, BF16)
+                    x3 = tokens.index(stage * PARTS + 3).permute((1, 0))
+                    if SUMS == 2:
+                        acc1 = hopper.warpgroup_mma(a3, x3, acc1, is_async=True)
+                    else:
+                        acc = hopper.warpgroup_mma(a3, x3, acc, is_async=True)
+                done = stage
+                stage += 1
+                if stage == STAGES:
+                    stage = 0
+                    phase ^= 1
+                mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
+                raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
+                scaled = factors(raw, at + 1, up, down, L[15], L)
+                # The next part is decoded into the registers of the first, which the matrix unit has read by then.
+                if PARTS == 1:
+                    pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                    hold(pairs, Count, m + at)
+                    acc, a0, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a0, pairs))
+                elif PARTS == 2:
+                    acc, a0 = hopper.warpgroup_mma_wait(1, deps=(acc, a0))
+                    pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                    hold(pairs, Count, m + at)
+                    if SUMS == 2:
+                        acc, acc1, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a1, pairs))
+                    else:
+                        acc, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a1, pairs))
                 else:
-                    acc, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a3, pairs))
-            mbarrier.arrive(empty.index(done))
+                    acc, a0, a1, a2 = hopper.warpgroup_mma_wait(1, deps=(acc, a0, a1, a2))
+                    pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                    hold(pairs, Count, m + at)
+                    if SUMS == 2:
+                        acc, acc1, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a3, pairs))
+                    else:
+                        acc, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a3, pairs))
+                give_back(empty.index(done), tile, at, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER)
         if SUMS == 2:
             acc = acc + acc1
         if EARLY:
@@ -139,31 +314,33 @@ def consume(
             store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
         else:
             SIZE: gl.constexpr = ROWS * TILE_M
-            first_owner, last_owner = owners(tile, programs, m, rows, steps, split, TILE_N, TILE_M)
+            PIECES: gl.constexpr = CLUSTER * CONSUMERS
+            piece = rank * CONSUMERS + GROUP
+            first_owner, last_owner = owners(tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
             if first_owner == last_owner:
                 store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
             else:
                 flat = in_parts(acc, TILE_M)
                 FLAT: gl.constexpr = flat.type.layout
                 own = gl.arange(0, SIZE, layout=FLAT)
-                place = place_of(program, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
+                place = place_of(program, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
+                gl.store(Part + (place * PIECES + piece).to(gl.int64) * SIZE + own, flat)
                 barrier()
-                count = Count + tile * CONSUMERS + GROUP
+                count = Count + tile * PIECES + piece
                 if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
                     barrier()
                     total_sum = gl.zeros((SIZE,), gl.float32, FLAT)
                     for other in range(first_owner, last_owner + 1, TOGETHER):
-                        place = place_of(other, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                        p0 = part_of(Part, place, own, other <= last_owner, CONSUMERS, GROUP, SIZE)
+                        place = place_of(other, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
+                        p0 = part_of(Part, place, own, other <= last_owner, PIECES, piece, SIZE)
                         if TOGETHER >= 2:
-                            place = place_of(other + 1, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                            p1 = part_of(Part, place, own, other + 1 <= last_owner, CONSUMERS, GROUP, SIZE)
+                            place = place_of(other + 1, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
+                            p1 = part_of(Part, place, own, other + 1 <= last_owner, PIECES, piece, SIZE)
                         if TOGETHER == 4:
-                            place = place_of(other + 2, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                            p2 = part_of(Part, place, own, other + 2 <= last_owner, CONSUMERS, GROUP, SIZE)
-                            place = place_of(other + 3, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                            p3 = part_of(Part, place, own, other + 3 <= last_owner, CONSUMERS, GROUP, SIZE)
+                            place = place_of(other + 2, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
+                            p2 = part_of(Part, place, own, other + 2 <= last_owner, PIECES, piece, SIZE)
+                            place = place_of(other + 3, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
+                            p3 = part_of(Part, place, own, other + 3 <= last_owner, PIECES, piece, SIZE)
                         total_sum += p0
                         if TOGETHER >= 2:
                             total_sum += p1
@@ -174,7 +351,7 @@ def consume(
                     store_tile(whole, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
                     gl.store(count, 0)
     if GROUP == 0:
-        if program == 0:
+        if gl.program_id(0) == 0:
             gl.store(Executed, gl.to_tensor(BUILD_ID).to(gl.uint32))
 
 
@@ -183,7 +360,7 @@ def gemm_wgmma(
     X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr,
-    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
+    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, SPREAD: gl.constexpr, CLUSTER: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
     PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order (over even and odd
@@ -197,9 +374,12 @@ def gemm_wgmma(
     if EARLY:
         gdc_launch_dependents()
     PARTS: gl.constexpr = STEP // 64
+    programs = programs // CLUSTER
     XTYPE: gl.constexpr = gl.bfloat16 if BF16 else gl.float16
     steps = k // STEP
-    tokens = gl.allocate_shared_memory(XTYPE, [STAGES * PARTS, TILE_M, 64], gl.NVMMASharedLayout(128, 16, 2))
+    TOKENS: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
+    shares = gl.allocate_shared_memory(XTYPE, [STAGES * PARTS * CLUSTER, TILE_M // CLUSTER, 64], TOKENS)
+    tokens = reinterpreted(shares, XTYPE, [STAGES * PARTS, TILE_M, 64], TOKENS)
     h0 = gl.allocate_shared_memory(element(PLANES[0]), [STAGES] + held_shape(PLANES[0], TILE_N), held_layout(PLANES[0]))
     if len(PLANES) == 1:
         sources, held = (D0,), (h0,)
@@ -230,19 +410,21 @@ def gemm_wgmma(
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), 1)
-        mbarrier.init(empty.index(i), CONSUMERS)
+        mbarrier.init(empty.index(i), CONSUMERS * CLUSTER)
     hopper.fence_async_shared()
+    if CLUSTER > 1:
+        meet()
     if CONSUMERS == 1:
         gl.warp_specialize(
             [
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 0,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
+                    X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, CLUSTER,
                 )),
             ],
             [1], [PRODUCER_REGISTERS],
@@ -253,16 +435,16 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 1,
+                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 1,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
+                    X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, CLUSTER,
                 )),
             ],
             [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
@@ -274,26 +456,26 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 1,
+                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 1,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 2,
+                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 2,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 3,
+                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 3,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
+                    X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, CLUSTER,
                 )),
             ],
             [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],

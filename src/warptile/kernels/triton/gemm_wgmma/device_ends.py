@@ -89,7 +89,7 @@ def place_of(
 
 
 @gluon.jit
-def part_of(Part, place, own, inside, CONSUMERS: gl.constexpr, GROUP: gl.constexpr, SIZE: gl.constexpr):
+def part_of(Part, place, own, inside, PIECES: gl.constexpr, piece, SIZE: gl.constexpr):
     """A program's part of a tile as it was kept, or zero where it is not `inside`."""
-    base = Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE
+    base = Part + (place * PIECES + piece).to(gl.int64) * SIZE
     return gl.load(base + own, mask=inside & (own >= 0), other=0.0, cache_modifier=".cg")

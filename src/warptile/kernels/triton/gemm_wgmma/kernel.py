@@ -69,7 +69,7 @@ class GemmWgmma:
         """Depends on k through the arrangement alone."""
         t = own(tile)
         planes = lane_planes(common.arranged(problem))
-        boxes = [Box("X", problem.x_dtype, (t.tile_m, rules.PART), 128)]
+        boxes = [Box("X", problem.x_dtype, (t.tile_m // t.cluster, rules.PART), 128)]
         boxes += [Box(f"D{i}", *box(plane, t.tile_n)) for i, plane in enumerate(planes)]
         consumer, producer = registers(t, problem.x_dtype)
         build = Build(
@@ -96,6 +96,8 @@ class GemmWgmma:
                 ("BF16", problem.x_dtype == "bf16"),
                 ("EARLY", bool(t.early)),
                 ("PAIRS", bool(t.pairs)),
+                ("SPREAD", t.spread),
+                ("CLUSTER", t.cluster),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),
@@ -105,6 +107,7 @@ class GemmWgmma:
             language="gluon",
             boxes=tuple(boxes),
             early=bool(t.early),
+            cluster=t.cluster,
         )
         program = Program(ENQUEUE, (build,))
         return program.source(3, common.SCALARS + 4, 128 * (t.consumers + 1), limits.subgroup)
@@ -123,7 +126,7 @@ class GemmWgmma:
                     t.split_k,
                     planes,
                     t.tile_n * t.tile_m,
-                    rules.tiles_of(t, problem.m, piece.rows) * t.consumers,
+                    rules.tiles_of(t, problem.m, piece.rows) * t.cluster * t.consumers,
                 ),
                 grid=(rules.programs_of(t, problem.m, piece.rows, problem.k), 1, 1),
             )

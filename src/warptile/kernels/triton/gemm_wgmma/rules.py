@@ -29,16 +29,17 @@ def shared_bytes(tile: WgmmaTile, problem: Problem) -> int:
 
 
 def tiles_of(tile: WgmmaTile, m: int, n: int) -> int:
-    """Tiles of y[m, n]."""
-    return ceil_div(n, tile.tile_n) * ceil_div(m, tile.tile_m)
+    """Tiles of y[m, n], a cluster's taken for one."""
+    return ceil_div(n, tile.tile_n * tile.cluster) * ceil_div(m, tile.tile_m)
 
 
 def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
     """Programs of a launch: at most one a step where they share all steps."""
     tiles = tiles_of(tile, m, n)
+    clusters = tile.programs // tile.cluster
     if tile.split_k == 0:
-        return min(tile.programs, tiles * (k // tile.tile_k))
-    return min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
+        return min(clusters, tiles * (k // tile.tile_k)) * tile.cluster
+    return (min(clusters, tiles) if clusters else tiles * tile.split_k) * tile.cluster
 
 
 def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:

@@ -36,6 +36,8 @@ class WgmmaTile(Tile):
     early: int = 0
     pairs: int = 1
     lean: int = 0
+    spread: int = 0
+    cluster: int = 1
 
     @property
     def tile_n(self) -> int:
