@@ -9,8 +9,8 @@ from typing import Any
 from warptile.contracts import Source
 
 LANGUAGE = "triton"
-MULTICAST, ARRIVE = "// to the cluster: copy", "// to the cluster: arrive"
-"""Comments before the copy and the arrival of a build that are meant for its whole cluster."""
+MULTICAST, ARRIVE, FREE = "// mark: multicast", "// mark: arrive", "// mark: free"
+"""Comments in a build's PTX that ask for what its language cannot say; see `kernels.triton.gluon_marks`."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Build:
     "gluon" for its lower-level language. boxes: arguments that are tensor descriptors. early: the launch may start
     before the one before it has ended (CUDA's programmatic dependent launch). registers: the most a thread may have, 0
     for the compiler's choice. cluster: programs launched together that see each other's shared memory; the grid is a
-    multiple of it.
+    multiple of it. marked: its PTX has marks.
     """
 
     function: str
@@ -53,6 +53,7 @@ class Build:
     early: bool = False
     registers: int = 0
     cluster: int = 1
+    marked: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Program:
                 b["early"],
                 b["registers"],
                 b["cluster"],
+                b["marked"],
             )
             for b in data["builds"]
         )

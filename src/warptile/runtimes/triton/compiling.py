@@ -18,7 +18,7 @@ from warptile.contracts import CandidateRejected, CompileFailed, DoesNotFit, Unu
 from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import own_assembler
-from warptile.runtimes.triton.clusters import clustered_file
+from warptile.runtimes.triton.marked import REVISION, marked_file
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
@@ -110,9 +110,13 @@ def lowered(build: Build, target: Any) -> str:
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
     """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, registers, target, the launching function and
     `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else [])] for b in builds]
+    parts = [[lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else []), *_marks(b)] for b in builds]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _marks(build: Build) -> list[int]:
+    return [REVISION, build.cluster] if build.marked else []
 
 
 def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Compiled:
@@ -127,9 +131,9 @@ def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Com
     positions = tuple(i for i, name in enumerate(names) if name not in taken)
     with cached_in(cache), own_assembler():
         kernel = _checked(build, lambda: triton.compile(source, target=target, options=_options(build)))
-        if build.cluster > 1:
+        if build.marked:
             folder = Path(triton.knobs.cache.dir)
-            path = clustered_file(kernel, build.cluster, build.warps * target.warp_size, folder)
+            path = marked_file(kernel.asm["ptx"], build.cluster, build.warps * target.warp_size, folder)
             options = _options(build) | {"ir_override": str(path)}
             kernel = _checked(build, lambda: triton.compile(source, target=target, options=options))
     return Compiled(build, kernel, names, positions)

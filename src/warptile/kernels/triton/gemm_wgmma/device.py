@@ -19,48 +19,11 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     unit_exponents,
 )
 from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, tile_at, tiles_of
-from warptile.kernels.triton.gluon_cluster import mark_arrive, meet
+from warptile.kernels.triton.gluon_marks import mark_arrive, mark_free, meet
 from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape, lane_layout
-from warptile.layouts.triton.lane_scales import factors, own_factors, spread
-
-
-@gluon.jit
-def hold(pairs, Count, never):
-    """Keeps the decode of `pairs` before what follows: within one block of instructions, ptxas moves it behind the wait
-    for the matrix unit. `never` is not negative, which the compiler does not know."""
-    if never < 0:
-        gl.store(Count + pairs, pairs)
-
-
-@gluon.jit
-def fresh_words(words):
-    """`words`, of which the compiler does not know that it has met them before."""
-    return gl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [words], dtype=gl.int32, is_pure=False, pack=1)
-
-
-@gluon.jit
-def fresh(raw, COUNT: gl.constexpr):
-    """`fresh_words` of a tuple."""
-    a = fresh_words(raw[0])
-    if COUNT == 1:
-        found = (a,)
-    else:
-        b = fresh_words(raw[1])
-        if COUNT == 2:
-            found = (a, b)
-        else:
-            c = fresh_words(raw[2])
-            if COUNT == 3:
-                found = (a, b, c)
-            else:
-                d = fresh_words(raw[3])
-                if COUNT == 4:
-                    found = (a, b, c, d)
-                else:
-                    found = (a, b, c, d, fresh_words(raw[4]))
-    return found
+from warptile.layouts.triton.lane_scales import factors
 
 
 @gluon.jit
@@ -81,24 +44,46 @@ def quarter(pairs, Q: gl.constexpr):
 
 
 @gluon.jit
-def decode_quarter(
-    raw, scaled, planes: gl.constexpr, PART: gl.constexpr, Q: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr,
-    BF16: gl.constexpr, COUNT: gl.constexpr,
-):  # fmt: skip
-    """16 elements of k of a part: what the other quarters need is left to the compiler to drop."""
-    return quarter(decode_part(fresh(raw, COUNT), fresh_words(scaled), planes, PART, PARTS, L, BF16), Q)
+def hold(pairs, Count, never, HOLD: gl.constexpr):
+    """Keeps the decode of `pairs` before what follows: within one block of instructions, ptxas moves it behind the wait
+    for the matrix unit. `never` is not negative, which the compiler does not know."""
+    if HOLD == 1:
+        if never < 0:
+            gl.store(Count + pairs, pairs)
+    elif HOLD == 2:
+        for q in gl.static_range(4):
+            part = quarter(pairs, q)
+            even, odd = gl.split(part)
+            even = gl.reshape(even, (even.shape[0] // 16, 2, 8, 4))
+            odd = gl.reshape(odd, (odd.shape[0] // 16, 2, 8, 4))
+            e0, e1 = gl.split(gl.permute(even, (0, 2, 3, 1)))
+            o0, o1 = gl.split(gl.permute(odd, (0, 2, 3, 1)))
+            gl.inline_asm_elementwise(
+                "{ .reg .pred p; .reg .b64 a; mov.u64 a, 0; setp.lt.s32 p, $5, 0; @p st.global.v4.b32 [a], {$1, $2, $3, $4}; mov.u32 $0, 0; }",
+                "=r,r,r,r,r,r", [e0, e1, o0, o1, never], dtype=gl.int32, is_pure=False, pack=1,
+            )  # fmt: skip
+
+
+@gluon.constexpr_function
+def known(step, turn, planes, length):
+    """A step's number as far as decoding depends on it, where a turn holds whole superblocks; else None."""
+    return step if all(turn % max(1, plane[2] // length) == 0 for plane in planes) else None
 
 
 @gluon.jit
-def multiply(pairs, tokens, acc, Q: gl.constexpr, OPERAND: gl.constexpr, BF16: gl.constexpr):
-    """One matrix instruction's 16 elements of k."""
-    x = tokens.slice(16 * Q, 16, 1).permute((1, 0))
-    return hopper.warpgroup_mma(as_operand(pairs, OPERAND, BF16), x, acc, is_async=True)
+def number(at, KNOWN: gl.constexpr):
+    """The step's number, when compiling where it is known then."""
+    if KNOWN is None:
+        found = at
+    else:
+        found = KNOWN
+    return found
 
 
 @gluon.jit
 def give_back(
-    empty, tile, at, steps, end, end_tile, stride, STAGES: gl.constexpr, WHOLE: gl.constexpr, CLUSTER: gl.constexpr
+    empty, tile, at, steps, end, end_tile, stride, STAGES: gl.constexpr, WHOLE: gl.constexpr, CLUSTER: gl.constexpr,
+    FREE: gl.constexpr,
 ):  # fmt: skip
     """The stage of step `at` of a tile is empty; a cluster's programs are all told, unless none of them fills it again:
     by then they may have ended."""
@@ -107,9 +92,12 @@ def give_back(
             again = (at + STAGES < steps) | (tile + stride < end_tile)
         else:
             again = tile * steps + at + STAGES < end
-        mark_arrive()
-        mbarrier.arrive(empty, pred=again)
+        if again:
+            mark_arrive()
+            mbarrier.arrive(empty)
     else:
+        if FREE:
+            mark_arrive()
         mbarrier.arrive(empty)
 
 
@@ -118,7 +106,7 @@ def consume(
     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, SPREAD: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, CLUSTER: gl.constexpr,
+    EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr, FREE: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, CLUSTER: gl.constexpr,
     GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
@@ -131,6 +119,8 @@ def consume(
     ROWS: gl.constexpr = TILE_N // CONSUMERS
     ROW: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(1, lane_layout(ROWS, [1])))
     PARTS: gl.constexpr = STEP // 64
+    # Whether a turn begins with the first stage each time.
+    FIXED: gl.constexpr = TURN % STAGES == 0
     # Parts of a tile that are loaded at a time, by the registers they take.
     HELD: gl.constexpr = ROWS // 64 * TILE_M
     TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
@@ -158,156 +148,68 @@ def consume(
         up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
         down = ((254 - exponent) << 23).to(gl.float32, bitcast=True)
         acc = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
-        if SUMS == 2:
-            acc1 = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
         mbarrier.wait(full.index(stage), phase)
-        raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
+        raw = load_step(held, stage, GROUP, held, None, CONSUMERS, planes, ROWS, STEP)
         scaled = factors(raw, first, up, down, L[15], L)
         gl.assume(last > first)
-        if SPREAD:
-            COUNT: gl.constexpr = len(planes)
-            q0 = decode_quarter(raw, scaled, planes, 0, 0, PARTS, L, BF16, COUNT)
-            q1 = decode_quarter(raw, scaled, planes, 0, 1, PARTS, L, BF16, COUNT)
-            q2 = decode_quarter(raw, scaled, planes, 0, 2, PARTS, L, BF16, COUNT)
-            q3 = decode_quarter(raw, scaled, planes, 0, 3, PARTS, L, BF16, COUNT)
-            if SPREAD == 1:
-                for at in range(first, last):
-                    x0 = tokens.index(stage * PARTS)
-                    x1 = tokens.index(stage * PARTS + 1)
-                    acc = multiply(q0, x0, acc, 0, OPERAND, BF16)
-                    p0 = decode_quarter(raw, scaled, planes, 1, 0, PARTS, L, BF16, COUNT)
-                    hold(p0, Count, m + at)
-                    acc = multiply(q1, x0, acc, 1, OPERAND, BF16)
-                    p1 = decode_quarter(raw, scaled, planes, 1, 1, PARTS, L, BF16, COUNT)
-                    hold(p1, Count, m + at)
-                    acc = multiply(q2, x0, acc, 2, OPERAND, BF16)
-                    p2 = decode_quarter(raw, scaled, planes, 1, 2, PARTS, L, BF16, COUNT)
-                    hold(p2, Count, m + at)
-                    acc = multiply(q3, x0, acc, 3, OPERAND, BF16)
-                    p3 = decode_quarter(raw, scaled, planes, 1, 3, PARTS, L, BF16, COUNT)
-                    hold(p3, Count, m + at)
-                    acc = multiply(p0, x1, acc, 0, OPERAND, BF16)
-                    done = stage
-                    stage += 1
-                    if stage == STAGES:
-                        stage = 0
+        pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+        for turn in range(first, last, TURN):
+            for step in gl.static_range(TURN):
+                at = turn + step
+                here = step % STAGES if FIXED else stage
+                newer = as_operand(pairs, OPERAND, BF16)
+                if FREE:
+                    mark_free()
+                acc = hopper.warpgroup_mma(newer, tokens.index(here * PARTS).permute((1, 0)), acc, is_async=True)
+                if step > 0:
+                    acc, ended = hopper.warpgroup_mma_wait(1, deps=(acc, ended))
+                    give_back(empty.index(done), tile, at - 1, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER, FREE)
+                done = here
+                if FIXED:
+                    slot = (step + 1) % STAGES
+                    if (step + 1) % STAGES == 0:
                         phase ^= 1
-                    mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
-                    raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
-                    scaled = factors(raw, at + 1, up, down, L[15], L)
-                    hold(scaled, Count, m + at)
-                    acc = multiply(p1, x1, acc, 1, OPERAND, BF16)
-                    acc, q0, q1, q2, q3 = hopper.warpgroup_mma_wait(2, deps=(acc, q0, q1, q2, q3))
-                    q0 = decode_quarter(raw, scaled, planes, 0, 0, PARTS, L, BF16, COUNT)
-                    hold(q0, Count, m + at)
-                    acc = multiply(p2, x1, acc, 2, OPERAND, BF16)
-                    q1 = decode_quarter(raw, scaled, planes, 0, 1, PARTS, L, BF16, COUNT)
-                    q2 = decode_quarter(raw, scaled, planes, 0, 2, PARTS, L, BF16, COUNT)
-                    hold(q1, Count, m + at)
-                    hold(q2, Count, m + at)
-                    acc = multiply(p3, x1, acc, 3, OPERAND, BF16)
-                    q3 = decode_quarter(raw, scaled, planes, 0, 3, PARTS, L, BF16, COUNT)
-                    hold(q3, Count, m + at)
-                    acc, p0, p1, p2, p3, q0, q1, q2, q3 = hopper.warpgroup_mma_wait(
-                        0, deps=(acc, p0, p1, p2, p3, q0, q1, q2, q3)
-                    )
-                    give_back(empty.index(done), tile, at, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER)
-            else:
-                for at in range(first, last):
-                    x0 = tokens.index(stage * PARTS)
-                    x1 = tokens.index(stage * PARTS + 1)
-                    acc = multiply(q0, x0, acc, 0, OPERAND, BF16)
-                    p0 = decode_quarter(raw, scaled, planes, 1, 0, PARTS, L, BF16, COUNT)
-                    hold(p0, Count, m + at)
-                    acc = multiply(q1, x0, acc, 1, OPERAND, BF16)
-                    p1 = decode_quarter(raw, scaled, planes, 1, 1, PARTS, L, BF16, COUNT)
-                    hold(p1, Count, m + at)
-                    acc = multiply(q2, x0, acc, 2, OPERAND, BF16)
-                    p2 = decode_quarter(raw, scaled, planes, 1, 2, PARTS, L, BF16, COUNT)
-                    p3 = decode_quarter(raw, scaled, planes, 1, 3, PARTS, L, BF16, COUNT)
-                    hold(p2, Count, m + at)
-                    hold(p3, Count, m + at)
-                    done = stage
-                    stage += 1
-                    if stage == STAGES:
-                        stage = 0
-                        phase ^= 1
-                    acc = multiply(q3, x0, acc, 3, OPERAND, BF16)
-                    mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
-                    raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
-                    acc = multiply(p0, x1, acc, 0, OPERAND, BF16)
-                    own = own_factors(raw, at + 1, up, down, L[15], L)
-                    hold(own, Count, m + at)
-                    acc = multiply(p1, x1, acc, 1, OPERAND, BF16)
-                    scaled = spread(own, L[7])
-                    acc, q0, q1, q2, q3 = hopper.warpgroup_mma_wait(2, deps=(acc, q0, q1, q2, q3))
-                    q0 = decode_quarter(raw, scaled, planes, 0, 0, PARTS, L, BF16, COUNT)
-                    hold(q0, Count, m + at)
-                    acc = multiply(p2, x1, acc, 2, OPERAND, BF16)
-                    q1 = decode_quarter(raw, scaled, planes, 0, 1, PARTS, L, BF16, COUNT)
-                    q2 = decode_quarter(raw, scaled, planes, 0, 2, PARTS, L, BF16, COUNT)
-                    hold(q1, Count, m + at)
-                    hold(q2, Count, m + at)
-                    acc = multiply(p3, x1, acc, 3, OPERAND, BF16)
-                    q3 = decode_quarter(raw, scaled, planes, 0, 3, PARTS, L, BF16, COUNT)
-                    hold(q3, Count, m + at)
-                    acc, p0, p1, p2, p3, q0, q1, q2, q3 = hopper.warpgroup_mma_wait(
-                        0, deps=(acc, p0, p1, p2, p3, q0, q1, q2, q3)
-                    )
-                    give_back(empty.index(done), tile, at, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER)
-        else:
-            pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-            for at in range(first, last):
-                a0 = as_operand(pairs, OPERAND, BF16)
-                acc = hopper.warpgroup_mma(a0, tokens.index(stage * PARTS).permute((1, 0)), acc, is_async=True)
-                if PARTS >= 2:
-                    a1 = as_operand(decode_part(raw, scaled, planes, 1, PARTS, L, BF16), OPERAND, BF16)
-                    x1 = tokens.index(stage * PARTS + 1).permute((1, 0))
-                    if SUMS == 2:
-                        acc1 = hopper.warpgroup_mma(a1, x1, acc1, is_async=True)
-                    else:
-                        acc = hopper.warpgroup_mma(a1, x1, acc, is_async=True)
-                if PARTS == 4:
-                    a2 = as_operand(decode_part(raw, scaled, planes, 2, PARTS, L, BF16), OPERAND, BF16)
-                    acc = hopper.warpgroup_mma(a2, tokens.index(stage * PARTS + 2).permute((1, 0)), acc, is_async=True)
-                    a3 = as_operand(decode_part(raw, scaled, planes, 3, PARTS, L, BF16), OPERAND, BF16)
-                    x3 = tokens.index(stage * PARTS + 3).permute((1, 0))
-                    if SUMS == 2:
-                        acc1 = hopper.warpgroup_mma(a3, x3, acc1, is_async=True)
-                    else:
-                        acc = hopper.warpgroup_mma(a3, x3, acc, is_async=True)
-                done = stage
-                stage += 1
-                if stage == STAGES:
-                    stage = 0
-                    phase ^= 1
-                mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
-                raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
-                scaled = factors(raw, at + 1, up, down, L[15], L)
-                # The next part is decoded into the registers of the first, which the matrix unit has read by then.
-                if PARTS == 1:
-                    pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                    hold(pairs, Count, m + at)
-                    acc, a0, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a0, pairs))
-                elif PARTS == 2:
-                    acc, a0 = hopper.warpgroup_mma_wait(1, deps=(acc, a0))
-                    pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                    hold(pairs, Count, m + at)
-                    if SUMS == 2:
-                        acc, acc1, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a1, pairs))
-                    else:
-                        acc, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a1, pairs))
                 else:
-                    acc, a0, a1, a2 = hopper.warpgroup_mma_wait(1, deps=(acc, a0, a1, a2))
-                    pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                    hold(pairs, Count, m + at)
-                    if SUMS == 2:
-                        acc, acc1, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a3, pairs))
-                    else:
-                        acc, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a3, pairs))
-                give_back(empty.index(done), tile, at, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER)
-        if SUMS == 2:
-            acc = acc + acc1
+                    stage += 1
+                    if stage == STAGES:
+                        stage = 0
+                        phase ^= 1
+                    slot = stage
+                if AHEAD:
+                    if FREE:
+                        mark_free()
+                    mbarrier.wait(full.index(slot), phase, pred=at + 1 < last)
+                    next_raw = load_step(
+                        held, slot, GROUP, raw, known(step + 1, TURN, planes, STEP), CONSUMERS, planes, ROWS, STEP
+                    )
+                for part in gl.static_range(1, PARTS):
+                    if part > 1:
+                        acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
+                    older = newer
+                    newer = as_operand(decode_part(raw, scaled, planes, part, PARTS, L, BF16), OPERAND, BF16)
+                    x = tokens.index(done * PARTS + part).permute((1, 0))
+                    if FREE:
+                        mark_free()
+                    acc = hopper.warpgroup_mma(newer, x, acc, is_async=True)
+                if AHEAD:
+                    raw = next_raw
+                else:
+                    if FREE:
+                        mark_free()
+                    mbarrier.wait(full.index(slot), phase, pred=at + 1 < last)
+                    raw = load_step(
+                        held, slot, GROUP, raw, known(step + 1, TURN, planes, STEP), CONSUMERS, planes, ROWS, STEP
+                    )
+                scaled = factors(raw, number(at + 1, known(step + 1, TURN, planes, STEP)), up, down, L[15], L)
+                # The next part is decoded into the registers of the last but one, which the matrix unit has read by then.
+                if PARTS > 1:
+                    acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
+                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                hold(pairs, Count, m + at, HOLD)
+                ended = newer
+                if step == TURN - 1:
+                    acc, ended, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, ended, pairs))
+                    give_back(empty.index(done), tile, at, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER, FREE)
         if EARLY:
             gdc_wait()
         if WHOLE:
@@ -360,7 +262,7 @@ def gemm_wgmma(
     X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr,
-    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, SPREAD: gl.constexpr, CLUSTER: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
+    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr, FREE: gl.constexpr, CLUSTER: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
     PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order (over even and odd
@@ -410,7 +312,7 @@ def gemm_wgmma(
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), 1)
-        mbarrier.init(empty.index(i), CONSUMERS * CLUSTER)
+        mbarrier.init(empty.index(i), CONSUMERS * CLUSTER * (4 if FREE else 1))
     hopper.fence_async_shared()
     if CLUSTER > 1:
         meet()
@@ -420,7 +322,7 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 0,
                 )),
                 (produce, (
                     X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
@@ -435,12 +337,12 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 1,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 1,
                 )),
                 (produce, (
                     X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
@@ -456,22 +358,22 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 1,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 1,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 2,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 2,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, SPREAD, CONSUMERS, BUILD_ID, CLUSTER, 3,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 3,
                 )),
                 (produce, (
                     X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,

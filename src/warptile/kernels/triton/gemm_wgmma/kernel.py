@@ -96,7 +96,10 @@ class GemmWgmma:
                 ("BF16", problem.x_dtype == "bf16"),
                 ("EARLY", bool(t.early)),
                 ("PAIRS", bool(t.pairs)),
-                ("SPREAD", t.spread),
+                ("TURN", t.turn),
+                ("AHEAD", bool(t.ahead)),
+                ("HOLD", t.hold),
+                ("FREE", bool(t.free)),
                 ("CLUSTER", t.cluster),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
@@ -108,6 +111,7 @@ class GemmWgmma:
             boxes=tuple(boxes),
             early=bool(t.early),
             cluster=t.cluster,
+            marked=t.cluster > 1 or bool(t.free),
         )
         program = Program(ENQUEUE, (build,))
         return program.source(3, common.SCALARS + 4, 128 * (t.consumers + 1), limits.subgroup)

@@ -36,7 +36,10 @@ class WgmmaTile(Tile):
     early: int = 0
     pairs: int = 1
     lean: int = 0
-    spread: int = 0
+    turn: int = 1
+    ahead: int = 0
+    hold: int = 1
+    free: int = 0
     cluster: int = 1
 
     @property

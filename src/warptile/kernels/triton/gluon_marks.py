@@ -1,14 +1,15 @@
-"""Marks for what Gluon 3.6 cannot say about clusters of programs; `runtimes.triton.clusters` puts it into the PTX."""
+"""Marks for what Gluon 3.6 cannot say; `runtimes.triton.marked` puts it into the PTX."""
 
 from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from warptile.kernels.triton.program import ARRIVE, MULTICAST
+from warptile.kernels.triton.program import ARRIVE, FREE, MULTICAST
 
 _MULTICAST = gl.constexpr("mov.u32 $0, 0; " + MULTICAST)
 _ARRIVE = gl.constexpr("mov.u32 $0, 0; " + ARRIVE)
+_FREE = gl.constexpr("mov.u32 $0, 0; " + FREE)
 
 
 @gluon.jit
@@ -19,8 +20,14 @@ def mark_multicast():
 
 @gluon.jit
 def mark_arrive():
-    """The next arrival counts at the same barrier of every program of the cluster."""
+    """At the next arrival each warp counts by itself, at the same barrier of every program of the cluster."""
     gl.inline_asm_elementwise(_ARRIVE, "=r", [], dtype=gl.int32, is_pure=False, pack=1)
+
+
+@gluon.jit
+def mark_free():
+    """Before the next wait for a barrier or matrix instruction, warps need not meet."""
+    gl.inline_asm_elementwise(_FREE, "=r", [], dtype=gl.int32, is_pure=False, pack=1)
 
 
 @gluon.jit
