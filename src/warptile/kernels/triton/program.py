@@ -10,6 +10,7 @@ from warptile.contracts import Source
 
 LANGUAGE = "triton"
 MULTICAST, ARRIVE, FREE = "// mark: multicast", "// mark: arrive", "// mark: free"
+FROM, OWN, CLUSTER_WAIT = "// mark: from", "// mark: own", "// mark: wait for the cluster"
 """Comments in a build's PTX that ask for what its language cannot say; see `kernels.triton.gluon_marks`."""
 
 

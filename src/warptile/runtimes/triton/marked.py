@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from warptile.contracts import CompileFailed
-from warptile.kernels.triton.program import ARRIVE, FREE, MULTICAST
+from warptile.kernels.triton.program import ARRIVE, CLUSTER_WAIT, FREE, FROM, MULTICAST, OWN
 
 REVISION = 1
 """Part of a marked program's key: what is written here differs from what others wrote."""
@@ -22,6 +22,9 @@ _ARRIVAL = re.compile(
     re.escape(ARRIVE) + r"((?:(?!// mark)[\s\S])*?)@!?%p\d+\s+mbarrier\.arrive\.shared::cta\.b64\s+_,\s*\[([^\]]+)\];"
 )
 _UNMET = re.compile(re.escape(FREE) + r"((?:(?!// mark)[\s\S])*?)(mbarrier\.try_wait|wgmma\.fence)")
+_REMOTE = re.compile(re.escape(FROM) + r" (\d+);([\s\S]*?)" + re.escape(OWN))
+_LOAD = re.compile(r"ld\.shared\.((?:v\d\.)?b32)\s+([^;\[]*),\s*\[([%\w]+)(\+\d+)?\];")
+_WAIT = re.compile(re.escape(CLUSTER_WAIT) + r"((?:(?!// mark)[\s\S])*?mbarrier\.try_wait\.parity)\.shared\.b64")
 _MEETING = re.compile(r"\tbar\.sync\s+\d+, \d+;\n")
 _ENTRY = re.compile(r"\n// %bb\.0:[^\n]*\n")
 
@@ -34,7 +37,7 @@ def marked(ptx: str, cluster: int, threads: int) -> str:
     are free. Threads from `threads` on never come to where the first ones meet the cluster's others: they count as
     there from the start. Raises CompileFailed where the text is not as expected.
     """
-    wanted = [ptx.count(mark) for mark in (MULTICAST, ARRIVE, FREE)]
+    wanted = [ptx.count(mark) for mark in (MULTICAST, ARRIVE, FREE, FROM, CLUSTER_WAIT)]
     mask = (1 << cluster) - 1
 
     def copy(found: re.Match[str]) -> str:
@@ -48,17 +51,33 @@ def marked(ptx: str, cluster: int, threads: int) -> str:
         if cluster > 1:
             where = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];"
         return (
-            f"{_MEETING.sub('', found[1])}{{ .reg .b32 lane, there; .reg .pred arrives; mov.u32 lane, %laneid; "
+            f"{_MEETING.sub('', found[1])}{{ .reg .b32 lane, there; .reg .pred arrives; bar.warp.sync 0xffffffff; mov.u32 lane, %laneid; "
             f"setp.lt.u32 arrives, lane, {cluster}; mapa.shared::cluster.u32 there, {found[2]}, lane; "
             f"@arrives {where} }}"
         )
 
+    def remote(found: re.Match[str]) -> str:
+        there = (
+            f"{{ .reg .b32 there; mapa.shared::cluster.u32 there, \\3, {found[1]}; "
+            r"ld.shared::cluster.\1 \2, [there\4]; }"
+        )
+        text, count = _LOAD.subn(there, found[2])
+        if not count or "ld.shared." in text:
+            raise CompileFailed(f"marked PTX: {count} loads from program {found[1]} of a cluster")
+        return text
+
     found = []
-    for pattern, change in ((_COPY, copy), (_ARRIVAL, arrival), (_UNMET, lambda m: _MEETING.sub("", m[1]) + m[2])):
+    for pattern, change in (
+        (_COPY, copy),
+        (_ARRIVAL, arrival),
+        (_UNMET, lambda m: _MEETING.sub("", m[1]) + m[2]),
+        (_REMOTE, remote),
+        (_WAIT, lambda m: m[1] + ".acquire.cluster.shared::cta.b64"),
+    ):
         ptx, count = pattern.subn(change, ptx)
         found.append(count)
     if found != wanted:
-        raise CompileFailed(f"marked PTX: of {wanted} copies, arrivals and free warps {found} were found")
+        raise CompileFailed(f"marked PTX: {found} of {wanted} marks were found in their places")
     if cluster > 1:
         start = (
             "{ .reg .pred later; .reg .b32 thread; mov.u32 thread, %tid.x; "

@@ -12,6 +12,8 @@ from warptile.kernels.triton.gemm_wgmma.device_copies import load_step, produce
 from warptile.kernels.triton.gemm_wgmma.device_ends import (
     from_parts,
     in_parts,
+    joined_sums,
+    leave,
     part_of,
     place_of,
     row_numbers,
@@ -19,7 +21,7 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     unit_exponents,
 )
 from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, tile_at, tiles_of
-from warptile.kernels.triton.gluon_marks import mark_arrive, mark_free, meet
+from warptile.kernels.triton.gluon_marks import come, mark_arrive, mark_free, meet
 from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape, lane_layout
@@ -103,11 +105,11 @@ def give_back(
 
 @gluon.jit
 def consume(
-    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0, y_stride, unit,
+    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr, BF16: gl.constexpr,
     EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr, FREE: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, CLUSTER: gl.constexpr,
-    GROUP: gl.constexpr,
+    JOINED: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -214,6 +216,14 @@ def consume(
             gdc_wait()
         if WHOLE:
             store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
+        elif JOINED > 1:
+            SHARE_M: gl.constexpr = TILE_M // JOINED
+            share_sum = joined_sums(acc, sums, joint, gl.program_id(0) % JOINED, GROUP, CONSUMERS, JOINED, TILE_M)
+            store_tile(
+                share_sum, exponent, Y, m, rows, row0, y_stride, at_m * JOINED + gl.program_id(0) % JOINED, row_first,
+                SHARE_M, PAIRS,
+            )  # fmt: skip
+            leave(joint, GROUP, CONSUMERS)
         else:
             SIZE: gl.constexpr = ROWS * TILE_M
             PIECES: gl.constexpr = CLUSTER * CONSUMERS
@@ -262,7 +272,7 @@ def gemm_wgmma(
     X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr,
-    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr, FREE: gl.constexpr, CLUSTER: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
+    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr, FREE: gl.constexpr, CLUSTER: gl.constexpr, JOINED: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
     PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order (over even and odd
@@ -310,19 +320,30 @@ def gemm_wgmma(
                     sources, held = (D0, D1, D2, D3, D4), (h0, h1, h2, h3, h4)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    if JOINED > 1:
+        FLAT: gl.constexpr = gl.NVMMASharedLayout(0, 32, 1)
+        sums = gl.allocate_shared_memory(gl.float32, [CONSUMERS, TILE_N // CONSUMERS * TILE_M], FLAT)
+        joint = gl.allocate_shared_memory(gl.int64, [2 * CONSUMERS, 1], mbarrier.MBarrierLayout())
+        for i in gl.static_range(2 * CONSUMERS):
+            mbarrier.init(joint.index(i), 4 * JOINED)
+    else:
+        sums = full
+        joint = full
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), 1)
         mbarrier.init(empty.index(i), CONSUMERS * CLUSTER * (4 if FREE else 1))
     hopper.fence_async_shared()
+    if CLUSTER > 1 or JOINED > 1:
+        come()
     if CLUSTER > 1:
         meet()
     if CONSUMERS == 1:
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
+                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 0,
                 )),
                 (produce, (
                     X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
@@ -335,14 +356,14 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
+                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
+                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 1,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 1,
                 )),
                 (produce, (
                     X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
@@ -356,24 +377,24 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
+                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
+                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 1,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 1,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
+                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 2,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 2,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
+                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
                     row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, 3,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 3,
                 )),
                 (produce, (
                     X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,

@@ -101,6 +101,7 @@ class GemmWgmma:
                 ("HOLD", t.hold),
                 ("FREE", bool(t.free)),
                 ("CLUSTER", t.cluster),
+                ("JOINED", t.split_k if t.joined else 1),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),
@@ -110,11 +111,11 @@ class GemmWgmma:
             language="gluon",
             boxes=tuple(boxes),
             early=bool(t.early),
-            cluster=t.cluster,
-            marked=t.cluster > 1 or bool(t.free),
+            cluster=t.split_k if t.joined else t.cluster,
+            marked=t.cluster > 1 or bool(t.free) or bool(t.joined),
         )
         program = Program(ENQUEUE, (build,))
-        return program.source(3, common.SCALARS + 4, 128 * (t.consumers + 1), limits.subgroup)
+        return program.source(3, common.SCALARS + 5, 128 * (t.consumers + 1), limits.subgroup)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
@@ -128,6 +129,7 @@ class GemmWgmma:
                 scalars=(
                     *common.scalars(problem, piece, problem.k, problem.n),
                     t.split_k,
+                    t.joined,
                     planes,
                     t.tile_n * t.tile_m,
                     rules.tiles_of(t, problem.m, piece.rows) * t.cluster * t.consumers,

@@ -25,7 +25,8 @@ FIXED_BYTES = 1024
 def shared_bytes(tile: WgmmaTile, problem: Problem) -> int:
     """Shared bytes of a program's stages and barriers; the compiler adds up to `FIXED_BYTES`."""
     weights = sum(row_bytes(plane) for plane in lane_planes(arranged(problem))) * tile.tile_n
-    return tile.stages * (2 * tile.tile_m * tile.tile_k + weights + BARRIER_BYTES)
+    sums = 4 * tile.tile_m * tile.tile_n if tile.joined else 0
+    return tile.stages * (2 * tile.tile_m * tile.tile_k + weights + BARRIER_BYTES) + sums
 
 
 def tiles_of(tile: WgmmaTile, m: int, n: int) -> int:

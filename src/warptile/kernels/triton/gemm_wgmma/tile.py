@@ -41,6 +41,7 @@ class WgmmaTile(Tile):
     hold: int = 1
     free: int = 0
     cluster: int = 1
+    joined: int = 0
 
     @property
     def tile_n(self) -> int:
