@@ -9,6 +9,7 @@ from warptile.kernels.triton.program import ARRIVE, CLUSTER_WAIT, FREE, FROM, MU
 
 _MULTICAST = gl.constexpr("mov.u32 $0, 0; " + MULTICAST)
 _ARRIVE = gl.constexpr("mov.u32 $0, 0; " + ARRIVE)
+_WRITTEN = gl.constexpr("mov.u32 $0, 0; " + ARRIVE + " written")
 _FREE = gl.constexpr("mov.u32 $0, 0; " + FREE)
 _OWN = gl.constexpr("mov.u32 $0, 0; " + OWN)
 _CLUSTER_WAIT = gl.constexpr("mov.u32 $0, 0; " + CLUSTER_WAIT)
@@ -29,6 +30,12 @@ def mark_multicast():
 def mark_arrive():
     """At the next arrival each warp counts by itself, at the same barrier of every program of the cluster."""
     gl.inline_asm_elementwise(_ARRIVE, "=r", [], dtype=gl.int32, is_pure=False, pack=1)
+
+
+@gluon.jit
+def mark_written():
+    """The same, and whoever waits there sees what was written before."""
+    gl.inline_asm_elementwise(_WRITTEN, "=r", [], dtype=gl.int32, is_pure=False, pack=1)
 
 
 @gluon.jit

@@ -7,7 +7,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 from warptile.kernels.triton.gemm_wgmma.device_shares import share
-from warptile.kernels.triton.gluon_marks import mark_arrive, mark_cluster_wait, mark_from, mark_own, meet
+from warptile.kernels.triton.gluon_marks import mark_arrive, mark_cluster_wait, mark_from, mark_own, mark_written, meet
 from warptile.kernels.triton.gluon_names import reinterpreted
 
 
@@ -109,7 +109,7 @@ def joined_sums(
     SHARE: gl.constexpr = SIZE // JOINED
     sums.index(GROUP).store(flat)
     meet()
-    mark_arrive()
+    mark_written()
     mbarrier.arrive(joint.index(GROUP))
     mark_cluster_wait()
     mbarrier.wait(joint.index(GROUP), 0)
