@@ -4,7 +4,8 @@
 
 Each tile is compiled on all processors, compared with the float64 product, and timed in CUDA graphs over rotating
 weights, interleaved with the reads (plain, and as a dependent launch) and dense fp16. One line a case comes out, the
-fastest first, and a JSON file. A plan is FORMAT:NxK,..:M,..:DTYPE; several are separated by spaces.
+fastest first, and a JSON file. A plan is FORMAT:NxK,..:M,..:DTYPE; several are separated by spaces, or lie one a line
+in a file @NAME, where tiles of a case's own may follow. The tile "served" is what an untuned matmul takes.
 """
 
 from __future__ import annotations
@@ -33,19 +34,32 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=20, help="runs that must be byte-equal")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("tiles", nargs="+", help="tiles; tile_m=M becomes the smallest power of two that holds m")
+    parser.add_argument("--shown", type=int, default=14, help="tiles printed a case")
+    parser.add_argument("tiles", nargs="*", help="tiles; tile_m=M becomes the smallest power of two that holds m")
     return parser.parse_args()
 
 
-def cases(plan: str) -> Iterator[tuple[str, int, int, int, str]]:
-    """(format, n, k, m, dtype)."""
-    for part in plan.split():
+def cases(plan: str, tiles: list[str]) -> Iterator[tuple[tuple[str, int, int, int, str], list[str]]]:
+    """((format, n, k, m, dtype), tiles)."""
+    lines = plan.split()
+    if plan.startswith("@"):
+        lines = Path(plan[1:]).read_text().splitlines()
+    for line in lines:
+        part, *own = line.split()
         name, shapes, tokens, dtypes = part.split(":")
         for shape in shapes.split(","):
             n, k = map(int, shape.split("x"))
             for m in map(int, tokens.split(",")):
                 for dtype in dtypes.split(","):
-                    yield name, n, k, m, dtype
+                    yield (name, n, k, m, dtype), tiles + own
+
+
+def untuned(problem: Any, limits: Any) -> tuple[Any, Any]:
+    """What a matmul takes where nothing was measured."""
+    from warptile.routing import route
+
+    found = route(problem, (), limits, lambda *_: "")
+    return found.kernel, found.tile
 
 
 def main() -> int:
@@ -69,11 +83,12 @@ def main() -> int:
     runtime: Any = open_device("cuda:0", Places.under(tempfile.mkdtemp(prefix="warptile-")))
     backend, limits = runtime._backend, runtime.limits()
     wanted, tiles = [], {}
-    for case in cases(options.plan):
+    for case, texts_wanted in cases(options.plan, options.tiles):
         problem = Problem(*case, case[-1])
         held = next(t for t in (1, 2, 4, 8, 16, 32, 64) if t >= problem.m)
-        for text in options.tiles:
-            kernel, tile = kernels.parse_tile(text.replace("tile_m=M", f"tile_m={held}"))
+        for text in texts_wanted:
+            whole = text.replace("tile_m=M8", f"tile_m={max(8, held)}").replace("tile_m=M", f"tile_m={held}")
+            kernel, tile = untuned(problem, limits) if text == "served" else kernels.parse_tile(whole)
             if not kernel.broken_rules(tile, problem, limits):
                 tiles.setdefault(case, {})[tile.text()] = None
                 wanted.append((tile.text(), problem))
@@ -150,7 +165,7 @@ def main() -> int:
         rows.append({"case": case, "arms": line, "wrong": wrong})
         (options.out / "few_rows.json").write_text(json.dumps(rows) + "\n")
         print(f"{name} {n}x{k} m={m} {dtype}: read {floor[0] * 1e6:.2f} pdl {floor[1] * 1e6:.2f}", flush=True)
-        for text, each in list(line.items())[:14]:
+        for text, each in list(line.items())[: options.shown]:
             if not text.startswith("read"):
                 short = text.removeprefix("triton.").replace("tile_", "").replace("split_", "")
                 print(f"   {each['us']:.2f} [{each['low']:.2f},{each['high']:.2f}] x{each['ratio']:.2f} {short}")

@@ -1,16 +1,22 @@
 """Whole models on one card: packed against dense fp16 linears, prefill and decode, and file to first token.
 
-    python benchmarks/model_gpu.py OUT [8b|8b-8|smollm2 ...]
+    python benchmarks/model_gpu.py OUT [--seconds S] [--tune S] [--parts NAME,..] [8b|8b-8|smollm2 ...]
 
 Writes synthetic models of real shapes to /dev/shm, loads them with `warptile.load`, and runs the same model with
-`nn.Linear` layers of the decoded weights interleaved with it, both under CUDA graphs. Each part is kept apart from the
-failures of the others; results go to OUT/model.json as they come.
+`nn.Linear` layers of the decoded weights interleaved with it, under CUDA graphs: dense with the same step between its
+matmuls ("dense"), and as transformers has it ("dense plain"). File to first token is taken in processes of their own:
+with nothing compiled, then with what the first one compiled. `--tune`: seconds for tuning the joined shapes of Llama 3
+8B at one token before. Each part is kept apart from the failures of the others; no part begins when `--seconds` are
+over; results go to OUT/model.json as they come.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import statistics
+import subprocess
 import sys
 import time
 import traceback
@@ -26,26 +32,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from model_parts.synthetic import LLAMA_8B, SMOLLM2, Shape, write_model
 
 import warptile
-from warptile import kernels
 from warptile.bench.model import random_tokens
-from warptile.contracts import Problem
 from warptile.model.cuda import TorchGroup, dequantized
 from warptile.model.modules import QuantEmbedding, QuantLinear
 from warptile.model.runner import Runner
+from warptile.model.step import step as step_module
 from warptile.places import Places
 from warptile.runtimes.triton.ceilings import measure
 from warptile.runtimes.triton.engine import engine_of
-from warptile.search import rank_all
 from warptile.trace.torch_trace import events
 
 ROUNDS = 5
-FORCED = {"triton.dequantize": (256, 1 << 20), "triton.gemm_wgmma": (64, 1 << 20), "triton.gemv_mma": (1, 16)}
-"""Kernels raced against what the tables serve, where they are there, and for how many tokens: from, to."""
 PROMPTS = (512, 2048)
 GENERATED = 128
+ROOM = 2560
 DEVICE = torch.device("cuda:0")
-
-
 SHAPES = {
     "8b": LLAMA_8B,
     "8b-8": replace(LLAMA_8B, name="llama-8b-8-layers", layers=8),
@@ -54,8 +55,11 @@ SHAPES = {
 
 
 class Results:
-    def __init__(self, out: Path) -> None:
-        self._path, self._start, self.found = out / "model.json", time.perf_counter(), {}
+    """What was found, written and printed as it comes."""
+
+    def __init__(self, out: Path, seconds: float) -> None:
+        self._path, self._start, self._seconds = out / "model.json", time.perf_counter(), seconds
+        self.found: dict[str, Any] = {}
 
     def put(self, name: str, value: Any) -> None:
         self.found[name] = value
@@ -63,13 +67,15 @@ class Results:
         print(f"[{time.perf_counter() - self._start:6.1f}] {name}: {json.dumps(value)}", flush=True)
 
     def part(self, name: str, work: Callable[[], Any]) -> Any:
+        if time.perf_counter() - self._start > self._seconds:
+            print(f"left out: {name}")
+            return None
         try:
-            value = work()
+            return work()
         except Exception as error:
             traceback.print_exc(limit=6)
             self.put(name, f"failed: {type(error).__name__}: {error}")
             return None
-        return value
 
 
 def dense_twin(packed: Any) -> Any:
@@ -125,40 +131,10 @@ def raced(arms: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
 def summary(times: dict[str, list[float]], tokens: int) -> dict[str, Any]:
     middle = {name: statistics.median(values) for name, values in times.items()}
     found: dict[str, Any] = {"tokens_per_s": {name: round(tokens / value, 1) for name, value in middle.items()}}
-    for name in (name for name in times if name != "dense" and "dense" in times):
-        ratios = sorted(d / p for p, d in zip(times[name], times["dense"], strict=True))
-        found[f"{name} over dense"] = [round(r, 3) for r in (statistics.median(ratios), ratios[0], ratios[-1])]
+    for other in (name for name in times if name.startswith("dense")):
+        ratios = sorted(d / p for p, d in zip(times["packed"], times[other], strict=True))
+        found[f"packed over {other}"] = [round(r, 3) for r in (statistics.median(ratios), ratios[0], ratios[-1])]
     return found
-
-
-def forced_runner(packed: Any, kernel: str) -> tuple[Runner, Callable[[Problem], str | None]]:
-    """A runner for the best-priced tile of one kernel where it is forced, and the router that chooses it."""
-    engine = engine_of(DEVICE)
-    low, high = FORCED[kernel]
-
-    def router(problem: Problem) -> str | None:
-        if not low <= problem.m <= high:
-            return None
-        ranking = rank_all(problem, engine.limits, [kernels.by_name(kernel)])
-        return ranking.candidates[0].tile.text() if ranking.candidates else None
-
-    return Runner(packed, 2560), router
-
-
-def routed(router: Callable[[Problem], str | None], work: Callable[[], Any]) -> Callable[[], Any]:
-    """`work` with the router asked first; captured graphs keep what was chosen when they were captured."""
-    engine = engine_of(DEVICE)
-
-    def run() -> None:
-        engine.routers.insert(0, router)
-        engine._routes.clear()
-        try:
-            work()
-        finally:
-            engine.routers.remove(router)
-            engine._routes.clear()
-
-    return run
 
 
 def prefill(runner: Runner, tokens: torch.Tensor) -> Callable[[], Any]:
@@ -185,93 +161,110 @@ def weight_bytes(packed: Any) -> int:
     return sum(b.nbytes for key, group in groups.items() if key not in skip for b in group.buffers())
 
 
-def one(results: Results, shape: Shape, places: Places) -> list[tuple[str, Callable[[], Any]]]:
-    """Measure a model; what may wait until the others' rates are taken is returned."""
-    name = shape.name
-    start = time.perf_counter()
-    path = write_model(Path("/dev/shm"), shape)
-    size = path.stat().st_size
-    results.put(f"{name} file", {"bytes": size, "written_s": round(time.perf_counter() - start, 2)})
+def read_seconds(path: Path) -> float:
+    """Reading the file from the page cache, by 64 MB."""
     buffer = bytearray(64 << 20)
     start = time.perf_counter()
     with path.open("rb", buffering=0) as file:
         while file.readinto(buffer):
             pass
-    reading = time.perf_counter() - start
+    return time.perf_counter() - start
+
+
+def first_token(path: Path, places: Places) -> tuple[Any, Any]:
+    """(the model and its runner, seconds of each phase from the file to the token after a prompt of 512)."""
     start = time.perf_counter()
     packed, _ = warptile.load(path, "cuda:0", places=places)
     torch.cuda.synchronize()
-    loaded = time.perf_counter() - start
-    runner = Runner(packed, 2560)
-    tokens = random_tokens(packed, 2048)
-    first = seconds(lambda: int(runner.prefill(tokens[:512]).argmax()))
-    bound = 1.5 * reading + 5
-    results.put(
-        f"{name} file to first token",
-        {
-            "read_s": round(reading, 2),
-            "load_s": round(loaded, 2),
-            "first_prompt_s": round(first, 2),
-            "bound_s": round(bound, 2),
-        },
+    after_load = time.perf_counter()
+    runner = Runner(packed, ROOM)
+    int(runner.prefill(random_tokens(packed, 512)).argmax())
+    end = time.perf_counter()
+    return (packed, runner), {
+        "load_s": round(after_load - start, 2),
+        "prompt_s": round(end - after_load, 2),
+        "total_s": round(end - start, 2),
+    }
+
+
+def first_token_alone(path: Path, places: Places, compiled: Path) -> Any:
+    """`first_token` in a process of its own, with what lies in the folder `compiled`; whole_s: torch's import too."""
+    start = time.perf_counter()
+    words = [sys.executable, "-W", "ignore", __file__, str(places.state.parent), "--first-token", str(path)]
+    done = subprocess.run(
+        words, env=os.environ | {"TRITON_CACHE_DIR": str(compiled)}, capture_output=True, text=True, check=False
     )
+    whole = time.perf_counter() - start
+    if done.returncode:
+        raise RuntimeError(done.stderr[-400:])
+    return json.loads(done.stdout.splitlines()[-1]) | {"whole_s": round(whole, 2)}
+
+
+def one(results: Results, shape: Shape, places: Places, wanted: set[str]) -> None:
+    """Measure a model."""
+    name = shape.name
+    start = time.perf_counter()
+    path = write_model(Path("/dev/shm"), shape)
+    results.put(f"{name} file", {"bytes": path.stat().st_size, "s": round(time.perf_counter() - start, 2)})
+    reading = read_seconds(path)
+    bound = {"read_s": round(reading, 2), "bound_s": round(1.5 * reading + 5, 2)}
+    (packed, runner), phases = first_token(path, places)
+    results.put(f"{name} file to first token, this process", phases | bound)
     ceilings = measure(engine_of(DEVICE).backend)
     read_s = weight_bytes(packed) / ceilings.read_bytes_per_s
     results.put(
         f"{name} floor of a token",
-        {
-            "bytes": weight_bytes(packed),
-            "TB/s": round(ceilings.read_bytes_per_s / 1e12, 3),
-            "ms": round(read_s * 1e3, 3),
-        },
+        {"bytes": weight_bytes(packed), "TB/s": ceilings.read_bytes_per_s / 1e12, "ms": round(read_s * 1e3, 3)},
     )
+    tokens = random_tokens(packed, 2048)
+    dense: list[Any] = []
 
-    known = {kernel.name for kernel in kernels.for_runtime("triton")}
-
-    def rates() -> None:
-        arms = {"packed": decode(runner, GENERATED)}
-        times = raced(arms)
+    def generating() -> None:
+        times = raced({"packed": decode(runner, GENERATED)})
         token = statistics.median(times["packed"]) / GENERATED
         results.put(f"{name} tg{GENERATED}", summary(times, GENERATED) | {"share_of_read": round(read_s / token, 3)})
-        twin = dense_twin(packed)
-        other = Runner(twin, 2560)
-        with torch.no_grad():
-            a, b = (m(tokens[None, :256].to(DEVICE)).logits[0].float() for m in (twin, packed))
-        p, q = a.log_softmax(-1), b.log_softmax(-1)
-        results.put(
-            f"{name} packed against dense",
-            {
-                "kl": float((p.exp() * (p - q)).sum(-1).mean()),
-                "top1": float((p.argmax(-1) == q.argmax(-1)).float().mean()),
-            },
-        )
-        forced = {kernel: forced_runner(packed, kernel) for kernel in FORCED if kernel in known}
-        for m in PROMPTS:
-            arms = {"packed": prefill(runner, tokens[:m]), "dense": prefill(other, tokens[:m])}
-            for kernel, (third, router) in forced.items():
-                if FORCED[kernel][0] <= m <= FORCED[kernel][1]:
-                    arms[kernel] = routed(router, prefill(third, tokens[:m]))
-            results.put(f"{name} pp{m}", summary(raced(arms), m))
-        arms = {"packed": decode(runner, GENERATED), "dense": decode(other, GENERATED)}
-        for kernel, (third, router) in forced.items():
-            if FORCED[kernel][0] == 1:
-                arms[kernel] = routed(router, decode(third, GENERATED))
-        results.put(f"{name} tg{GENERATED} beside dense", summary(raced(arms), GENERATED))
 
-    def kernels_of() -> None:
+    def ahead() -> None:
+        """Bytes of the next weights asked for while a small part runs."""
+        arms = {}
+        usual = step_module.AHEAD_BYTES
+        for megabytes in (0, 4, 8, 16, 32):
+            step_module.AHEAD_BYTES = megabytes << 20
+            arms[f"{megabytes} MB"] = decode(Runner(packed, ROOM), GENERATED)
+        step_module.AHEAD_BYTES = usual
+        times = raced(arms)
+        results.put(
+            f"{name} tg{GENERATED} by bytes fetched ahead",
+            {arm: round(GENERATED / statistics.median(values), 1) for arm, values in times.items()},
+        )
+
+    def agreeing() -> None:
+        plain = Runner(packed, ROOM, fused=False, graphs=False)
+        runner.reset()
+        apart = []
+        for count in (512, 1, 1):
+            ids = tokens[:count]
+            a, b = (r.prefill(ids) for r in (plain, runner)) if count > 1 else (r.step(7) for r in (plain, runner))
+            p, q = a.log_softmax(-1), b.log_softmax(-1)
+            apart.append([float((p.exp() * (p - q)).sum()), float((a - b).abs().max())])
+        results.put(f"{name} fused step against transformers' modules: KL, largest difference of a logit", apart)
+
+    def profile() -> None:
         for phase, m in (("decode", 1), ("prefill", 512)):
-            plain = Runner(packed, 2560)
-            plain.replay = False
-            plain.prefill(tokens[:m])
-            plain.reset()
-            found = [e for e in events(packed, lambda p=plain, m=m: p.prefill(tokens[:m])) if e.where == "device"]
+            runner.replay = False
+            runner.reset()
+            runner.prefill(tokens[:m])
+            found = [e for e in events(packed, lambda m=m: runner.prefill(tokens[:m])) if e.where == "device"]
+            runner.replay = True
             total = sum(e.seconds for e in found)
             by: dict[str, list[float]] = {}
             for e in found:
-                entry = by.setdefault(("* " if e.matmul else "") + e.kernel[:60], [0, 0.0])
+                entry = by.setdefault(
+                    ("* " if e.matmul else "") + e.kernel[:50] + " " + e.layer.rpartition(".")[2], [0, 0.0]
+                )
                 entry[0] += 1
                 entry[1] += e.seconds
-            top = sorted(by.items(), key=lambda item: -item[1][1])[:14]
+            top = sorted(by.items(), key=lambda item: -item[1][1])[:20]
             results.put(
                 f"{name} kernels of a {phase}",
                 {
@@ -282,41 +275,75 @@ def one(results: Results, shape: Shape, places: Places) -> list[tuple[str, Calla
                 },
             )
 
-    def compiled() -> None:
-        start = time.perf_counter()
-        fused = Runner(packed, 2560, compiled=True)
-        decode(fused, 2)()
-        took = time.perf_counter() - start
-        times = raced({"packed": decode(fused, GENERATED)})
+    def routes() -> None:
+        engine = engine_of(DEVICE)
+        results.put(f"{name} tiles", {p.text(): tile for p, tile in engine._routes.items()})
+
+    def beside_dense() -> None:
+        twin = dense_twin(packed)
+        dense.append(twin)
+        arms = {"packed": runner, "dense": Runner(twin, ROOM, fused=True), "dense plain": Runner(twin, ROOM)}
+        for m in PROMPTS:
+            times = raced({arm: prefill(each, tokens[:m]) for arm, each in arms.items()})
+            results.put(f"{name} pp{m}", summary(times, m))
+        times = raced({arm: decode(each, GENERATED) for arm, each in arms.items()})
+        results.put(f"{name} tg{GENERATED} beside dense", summary(times, GENERATED))
+
+    def deeper() -> None:
+        runner.reset()
+        runner.prefill(tokens[:512])
+        runner.mark()
+
+        def work() -> None:
+            runner.restore()
+            runner.decode(7, GENERATED)
+
+        times = raced({"packed": work})
         token = statistics.median(times["packed"]) / GENERATED
         results.put(
-            f"{name} tg{GENERATED} compiled",
-            summary(times, GENERATED) | {"share_of_read": round(read_s / token, 3), "compiled_s": round(took, 1)},
+            f"{name} tg{GENERATED} @ d512", summary(times, GENERATED) | {"share_of_read": round(read_s / token, 3)}
         )
 
-    def again() -> None:
-        start = time.perf_counter()
-        other, _ = warptile.load(path, "cuda:0", places=places)
-        int(Runner(other, 2560).prefill(tokens[:512]).argmax())
-        results.put(f"{name} file to first token again, kernels compiled", round(time.perf_counter() - start, 2))
+    def first() -> None:
+        compiled = places.state.parent / f"compiled-{name}"
+        for state in ("nothing compiled", "kernels compiled"):
+            results.put(f"{name} file to first token, {state}", first_token_alone(path, places, compiled) | bound)
 
-    results.part(f"{name} again", again)
-    results.part(f"{name} rates", rates)
+    for part in (generating, ahead, first, profile, agreeing, routes, beside_dense, deeper):
+        if part.__name__ in wanted:
+            results.part(f"{name} {part.__name__}", part)
     path.unlink()
-    return [(f"{name} kernels", kernels_of), (f"{name} compiled", compiled)]
 
 
 def main() -> None:
-    out = Path(sys.argv[1])
-    names = sys.argv[2:] or ["8b", "smollm2"]
-    results = Results(out)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("models", nargs="*", default=["8b", "smollm2"])
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--tune", type=float, default=0)
+    parser.add_argument("--parts", default="generating,ahead,first,profile,agreeing,routes,beside_dense,deeper")
+    parser.add_argument("--first-token", type=Path)
+    given = parser.parse_args()
+    if given.first_token is not None:
+        print(json.dumps(first_token(given.first_token, Places.under(given.out))[1]))
+        return
+    results = Results(given.out, given.seconds)
     places = Places.under("/tmp/warptile")
-    later = []
-    for name in names:
-        later += results.part(name, lambda name=name: one(results, SHAPES[name], places)) or []
+
+    def tuning() -> None:
+        found = warptile.tune("llama-8b-joined", "cuda:0", (1,), given.tune, places)
+        kept = {
+            f"{row['format']} n={row['n']} k={row['k']} m={p['m']}": [row["tile"], p["seconds"], p["outcome"]]
+            for row in json.loads(found.table.read_text())["rows"]
+            for p in row["points"]
+        }
+        results.put("tuned", {"tried": found.tried, "rejected": found.rejected, "table": kept})
+
+    if given.tune:
+        results.part("tune", tuning)
+    for name in given.models:
+        results.part(name, lambda name=name: one(results, SHAPES[name], places, set(given.parts.split(","))))
         torch.cuda.empty_cache()
-    for name, work in later:
-        results.part(name, work)
 
 
 if __name__ == "__main__":

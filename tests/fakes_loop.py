@@ -12,6 +12,7 @@ from warptile.contracts import (
     Arm,
     BrokenRule,
     CandidateRejected,
+    Ceilings,
     Identity,
     Limits,
     Price,
@@ -139,6 +140,9 @@ class FakeStand:
             raise KeyboardInterrupt
         self.log.append((name, what))
         self.now += self.step_seconds
+
+    def ceilings(self) -> Ceilings:
+        return Ceilings(1e10, 1e11, 1e-5)
 
     def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
         self.compiled_ahead += [tile for tile, _ in wanted]

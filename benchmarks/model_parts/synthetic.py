@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import numpy.typing as npt
 from warptile import formats
 
 POOL_BYTES = 64 << 20
+WRITERS = 6
+ALIGNMENT = 32
 
 
 @dataclass(frozen=True)
@@ -69,22 +73,43 @@ def write_model(folder: Path, shape: Shape, seed: int = 0) -> Path:
     writer.add_eos_token_id(1)
     pools: dict[str, npt.NDArray[np.uint8]] = {}
     rng = np.random.default_rng(seed)
+    plan: list[tuple[str, int]] = []
     for name, kind, n, k in _weights(shape):
         if kind == "F32":
-            writer.add_tensor(name, np.ones(n, np.float32))
+            writer.add_tensor_info(name, (n,), np.dtype(np.float32), 4 * n)
+            plan.append((kind, 4 * n))
             continue
         if kind not in pools:
             pools[kind] = _pool(kind, rng)
-        format = formats.by_name(kind)
-        row = format.row_bytes(k)
-        need = n * row
-        blocks = np.resize(pools[kind], need).reshape(n, row)
-        writer.add_tensor(name, blocks, raw_dtype=gguf.GGMLQuantizationType[kind])
+        row = formats.by_name(kind).row_bytes(k)
+        writer.add_tensor_info(name, (n, row), np.dtype(np.uint8), n * row, gguf.GGMLQuantizationType[kind])
+        plan.append((kind, n * row))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
+    writer.write_ti_data_to_file()
     writer.close()
+    _fill(path, plan, pools)
     return path
+
+
+def _fill(path: Path, plan: list[tuple[str, int]], pools: dict[str, npt.NDArray[np.uint8]]) -> None:
+    """Write tensors' bytes behind the header, a few at a time: copies into a file in memory take a processor each."""
+    at = _aligned(path.stat().st_size)
+    jobs = []
+    for kind, size in plan:
+        data = np.ones(size // 4, np.float32).view(np.uint8) if kind == "F32" else pools[kind]
+        for start in range(0, size, data.size):
+            jobs.append((at + start, data[: min(data.size, size - start)]))
+        at += _aligned(size)
+    file = os.open(path, os.O_RDWR)
+    os.ftruncate(file, at)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(lambda job: os.pwrite(file, job[1], job[0]), jobs))
+    os.close(file)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _weights(shape: Shape) -> list[tuple[str, str, int, int]]:

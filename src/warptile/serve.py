@@ -139,8 +139,9 @@ class Session:
         kernel: str | None = None,
         tile: str | None = None,
         routing: str = "",
+        timings: list[Timed] | None = None,
     ) -> NDArray[np.float32]:
-        """Each token by the experts that its ids name: see `serve_experts.matmul_id`.
+        """Each token by the experts that its ids name: see `serve_experts.matmul_id`; timings as in `matmuls`.
 
         Raises UnusableInput for an id that names no expert, for other shapes or types, and as `matmul`.
         """
@@ -159,7 +160,7 @@ class Session:
                 self._weights[key] = upload(self.runtime, packed)
                 weakref.finalize(w, _forget, weakref.ref(self), key)
             binary = self._compiled(chosen.kernel, chosen.tile, call.problem)
-            return call.run(self.runtime, chosen, binary, self._weights[key])
+            return call.run(self.runtime, chosen, binary, self._weights[key], timings)
 
     def place(self, w: QuantTensor) -> Placed:
         """Pack a weight and put it on the device now; the host's blocks are not needed afterwards.

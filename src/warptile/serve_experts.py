@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from warptile.contracts import Binary, Chosen, DeviceWeights, Problem, Runtime, UnusableInput, Wrong, launches_of
 from warptile.layouts import PackedWeights, pack_experts
 from warptile.routing import Route
+from warptile.together import Product, Timed
 from warptile.weights import QuantTensor
 
 F32 = NDArray[np.float32]
@@ -85,8 +86,16 @@ class GroupedCall:
         p = self.problem
         return pack_experts(w.format, w.blocks, p.experts, p.n, p.k, most_bytes, arrangement)
 
-    def run(self, runtime: Runtime, route: Route, binary: Binary, weights: DeviceWeights) -> F32:
-        """y, with one upload of the operands. Raises Wrong where the device ran something else."""
+    def run(
+        self,
+        runtime: Runtime,
+        route: Route,
+        binary: Binary,
+        weights: DeviceWeights,
+        timings: list[Timed] | None = None,
+    ) -> F32:
+        """y, with one upload of the operands; device seconds of every launch are appended to `timings`. Raises Wrong
+        where the device ran something else."""
         held: list[Any] = []
 
         def put(data: NDArray[Any]) -> Any:
@@ -98,7 +107,15 @@ class GroupedCall:
             chosen = Chosen(put(self.ids), None if self.weights is None else put(self.weights))
             y = put(np.zeros((p.y_rows, p.n), np.float32))
             launches = launches_of(route.kernel, binary, route.tile, p, put(self.x), weights, y, chosen)
-            runtime.execute(launches)
+            if timings is None:
+                runtime.execute(launches)
+            else:
+                product = Product(route.kernel, route.tile, binary, p, weights)
+                spent = runtime.time(launches)
+                timings += [
+                    Timed(product, launch.binary.id != binary.id, each)
+                    for launch, each in zip(launches, spent, strict=True)
+                ]
             if runtime.executed_ids() != [launch.binary.id for launch in launches]:
                 raise Wrong(f"{route.tile.text()}: the device did not run the kernel that was launched")
             return runtime.download(y, np.float32, (p.y_rows, p.n)).reshape(self.shape)

@@ -12,7 +12,7 @@ from pathlib import Path
 from warptile import formats, workloads
 from warptile.contracts import Kernel, Workload
 from warptile.contracts.samples import sample_type
-from warptile.journal import Journal, entries, warning_lines
+from warptile.journal import Asked, Journal, entries, warning_lines
 from warptile.kernels import for_runtime
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
@@ -28,6 +28,7 @@ from warptile.tuning.stand import Stand
 from warptile.tuning.state import State
 from warptile.tuning.summary import summary
 from warptile.workloads.experts import routed
+from warptile.workloads.joined import as_served
 
 
 def layout_name(format_name: str) -> str:
@@ -46,27 +47,29 @@ def tune(
     explore_on: bool = False,
     dtype: str | None = None,
     routing: str | None = None,
+    asked: Asked | None = None,
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
 
-    source: a GGUF model, a shape file or a shipped one's name. ms: numbers of tokens to tune for. budget: seconds.
+    source: a GGUF model, a shape file or a shipped one's name; of a model, on a card, weights that `load` joins are
+    tuned as one matrix. ms: numbers of tokens to tune for. budget: seconds.
     explore_on: search on even where the table already holds a winner for every matmul (otherwise those are re-checked).
     dtype: type of x and y, "fp32", "fp16" or "bf16"; default the device's own (`Limits.activations`).
     routing: how tokens spread over a model's experts, as `workloads.experts` has it, or a JSON file of their counts;
-    default uniformly. It is part of what the table holds a winner for.
+    default uniformly. It is part of what the table holds a winner for. asked: for the journal, who asked and why.
     Memory stays below four times the largest weight and 500 MB, both processes together.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
     """
     clock = Budget(budget)
     kept = (places or Places.default()).ready()
-    workload = workloads.load(source)
+    workload = as_served(workloads.load(source), device)
     if routing is not None:
         workload = routed(workload, routing)
     from warptile.tuning.worker_stand import WorkerStand
 
     with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
-        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on, dtype=dtype)
+        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on, dtype=dtype, asked=asked)
 
 
 def tune_on(
@@ -81,6 +84,7 @@ def tune_on(
     kernels: Sequence[Kernel] | None = None,
     dtype: str | None = None,
     layout_of: Callable[[str], str] = layout_name,
+    asked: Asked | None = None,
 ) -> TuneResult:
     """`tune` on an open stand, with `kernels` in place of all of its runtime's.
 
@@ -92,7 +96,8 @@ def tune_on(
     reading = journal.read()
     table = Table.load(places.state / "tables", identity)
     recall = Recall(reading.entries, identity, PROOF_VERSION)
-    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable})
+    told = asked or Asked("tune")
+    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable}, told, reading.entries)
     kind = sample_type(dtype, limits.activations)
     passes = {m: tuple(replace(p, x_dtype=kind, y_dtype=kind) for p in workload.problems(m)) for m in ms}
     groups, unserved = group_problems(
@@ -103,11 +108,11 @@ def tune_on(
     )
     state = State(stand, notes, groups, limits, budget, progress, seed)
     state.said += warning_lines(reading.warnings)
-    journal.append(
-        entries.run("start", identity, source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds)
-    )
+    notes.record.start(source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds)
     journal.append(entries.workload(workload, ms))
     try:
+        if recall.ceilings is None:
+            journal.append(entries.ceilings(identity, limits, stand.ceilings()))
         for problem in [] if explore_on else state.settled():
             recheck(state, problem)
         ready_stock(state)
@@ -119,9 +124,9 @@ def tune_on(
             play_off(state, problem)
             conclude(state, problem)
     except KeyboardInterrupt:
-        journal.append(entries.run("interrupted", identity, tried=notes.tried))
+        notes.record.end("interrupted", tried=notes.tried)
         raise Interrupted(notes.tried, journal.path) from None
-    journal.append(entries.run("end", identity, tried=notes.tried, rejected=notes.rejected, seconds=budget.spent()))
+    notes.record.end(tried=notes.tried, rejected=notes.rejected, seconds=budget.spent())
     return summary(workload, passes, unserved, state)
 
 

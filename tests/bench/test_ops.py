@@ -9,9 +9,9 @@ import pytest
 
 from tests.fakes_loop import IDENTITY, WORKLOAD, FakeKernel, FakeStand, FakeTile, budget
 from warptile.bench import OpsReport, bench_ops
-from warptile.bench.ops import shortest
 from warptile.contracts import Ceilings, Problem
 from warptile.journal import Journal
+from warptile.roofline import floor_seconds
 from warptile.tables import Table
 
 CEILINGS = Ceilings(read_bytes_per_s=1e10, flops_per_s=1e11, empty_launch_s=1e-6)
@@ -40,7 +40,7 @@ def test_every_matmul_is_raced_against_stock_and_written_down(tmp_path: Path) ->
         assert row.status == "untuned"
         assert row.stock == FakeTile(1, 1).text()
         assert row.gflops == pytest.approx(row.problem.flops / row.seconds / 1e9)
-        assert row.ceiling_share == pytest.approx(shortest(row.problem, CEILINGS) / row.seconds)
+        assert row.ceiling_share == pytest.approx(floor_seconds(row.problem, CEILINGS) / row.seconds)
     middle, low, high = report.geomean or (0, 0, 0)
     assert low < middle < high
     assert middle == pytest.approx(math.prod(row.race.ratio for row in report.rows) ** (1 / 3))
@@ -57,6 +57,6 @@ def test_a_tile_that_fails_its_proof_is_left_out_with_the_reason(tmp_path: Path)
 
 def test_the_shortest_time_is_the_slower_of_arithmetic_and_memory() -> None:
     long = Problem("Q4_1", 4096, 4096, 4096)
-    assert shortest(long, CEILINGS) == long.flops / 1e11
+    assert floor_seconds(long, CEILINGS) == long.flops / 1e11
     one = Problem("Q4_1", 4096, 4096, 1)
-    assert shortest(one, CEILINGS) == (4096 * 4096 // 32 * 20 + 4 * (4096 + 4096)) / 1e10
+    assert floor_seconds(one, CEILINGS) == (4096 * 4096 // 32 * 20 + 4 * (4096 + 4096)) / 1e10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shlex
 from pathlib import Path
@@ -64,3 +65,8 @@ def test_a_command_reads_back_as_its_words(tmp_path: Path) -> None:
 def test_an_interval_of_too_few_rounds_is_words() -> None:
     assert show.interval(1e-9, 1e9) == "few rounds"
     assert re.fullmatch(r"\[1\.10, 1\.20\]", show.interval(1.1, 1.2))
+
+
+def test_a_number_that_is_not_finite_is_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    show.print_json({"perplexity": float("inf"), "rates": (1.5, float("nan"))})
+    assert json.loads(capsys.readouterr().out) == {"perplexity": None, "rates": [1.5, None]}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from warptile.cli import run
+from warptile.routing import UntunedWarning
 
 MAIN = [sys.executable, "-c", "from warptile.cli import main; main()"]
 CHECK = ["check", "--tile", "128,128,128,32,32,64,2,4,2,1,16", "--kernel", "mul_mm", "--device", "mali-g610"]
@@ -53,3 +56,16 @@ def test_no_verb_shows_the_verbs(capfd: pytest.CaptureFixture[str]) -> None:
     assert run([]) == 0
     shown = capfd.readouterr().out
     assert all(verb in shown for verb in ("tune", "prove", "check", "table", "journal"))
+
+
+def test_an_untuned_notice_is_one_line_without_source(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def verb(*_: Any, **__: Any) -> None:
+        warnings.warn("Q4_K is served untuned: nothing was measured", UntunedWarning, stacklevel=1)
+
+    monkeypatch.setattr("warptile.cli.app", verb)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert run([]) == 0
+    assert capsys.readouterr().err == "warptile: Q4_K is served untuned: nothing was measured\n"

@@ -128,3 +128,16 @@ def test_measures_are_those_of_their_definition() -> None:
     assert math.isclose(found.perplexity, 2.0, rel_tol=1e-6)
     assert math.isclose(found.difference, math.log(1.5) / 2, rel_tol=1e-6)
     assert math.isclose(found.kl_mean, (0.75 * math.log(1.5) + 0.25 * math.log(0.5)) / 2, rel_tol=1e-6)
+
+
+def test_a_short_text_is_refused_before_a_model_is_loaded(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def loaded(*_: Any, **__: Any) -> None:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr("warptile.confirm.confirming.load_model", loaded)
+    text = tmp_path / "short.txt"
+    text.write_text("a few words", encoding="utf-8")
+    assert run(["confirm", str(path), "--device", "vulkan:0", "--text", str(text)]) == 2
+    assert "shorter than a window of 512" in capsys.readouterr().err

@@ -10,6 +10,8 @@ import pytest
 import warptile
 from warptile.contracts import UnusableInput
 from warptile.places import Places
+from warptile.workloads import from_gguf
+from warptile.workloads.joined import joined
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -105,6 +107,9 @@ def test_packed_in_tritons_interpreter(folder: Path, places: Places) -> None:
         assert (packed(ids).logits - wanted).abs().max() < 16 * 2.0**-11 * wanted.abs().max()
     first = packed.model.layers[0].self_attn.q_proj.group
     assert len(list(first.buffers())) == 1, "q, k and v in one format are one matrix"
+    asked = {(p.format, p.n, p.k) for p in joined(from_gguf(path)).problems(3)}
+    groups = [m.group for m in packed.modules() if isinstance(m, QuantLinear)]
+    assert asked == {(format, n, k) for group in groups for _, format, n, k, _ in group.parts}, "what tune tunes"
 
 
 @pytest.mark.parametrize(

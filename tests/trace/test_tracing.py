@@ -41,3 +41,16 @@ def test_a_vulkan_trace_names_every_matmul_and_joins_another(
     assert pairs["quantized matmul"]["ours"] == pytest.approx(ours)
     assert "there: " in found["gap"]
     assert run([*words, "--against", str(tmp_path / "none.json")]) == 2
+
+
+@pytest.mark.filterwarnings("ignore::warptile.routing.UntunedWarning")
+def test_a_vulkan_trace_holds_the_experts(
+    tmp_path: Path, software_device: str, places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write_tiny(tmp_path / "model.gguf", "qwen3moe", layers=1, tied=True)
+    folders = ["--state", str(places.state), "--cache", str(places.cache)]
+    assert run(["trace", str(model), "--device", software_device, "-p", "5", "--json", *folders]) == 0
+    spans = json.loads(capsys.readouterr().out)["spans"]
+    experts = [s for s in spans if s["phase"] == "decode" and ".experts." in s["layer"] and s["floor_seconds"]]
+    assert {s["layer"].rpartition(".")[2] for s in experts} == {"gate_proj", "up_proj", "down_proj"}
+    assert all(s["seconds"] > 0 and "experts" in s["matmul"] for s in experts)

@@ -18,7 +18,15 @@ ROW = '[[matmul]]\nformat = "Q4_K"\nn = 8\nk = 256\n'
 
 
 def test_what_ships() -> None:
-    assert shape_names() == ("gemma-3-270m", "llama-8b", "qwen3-30b-a3b", "rdna4-six", "smollm2-135m", "ternary-27b")
+    assert shape_names() == (
+        "gemma-3-270m",
+        "llama-8b",
+        "llama-8b-joined",
+        "qwen3-30b-a3b",
+        "rdna4-six",
+        "smollm2-135m",
+        "ternary-27b",
+    )
 
 
 def test_llama_8b_is_q4_k_m() -> None:

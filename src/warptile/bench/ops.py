@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from warptile.contracts import (
     Workload,
     Wrong,
 )
-from warptile.contracts.samples import sample_type, storage_dtype
+from warptile.contracts.samples import sample_type
 from warptile.journal import Journal, entries, to_json
 from warptile.proof.version import PROOF_VERSION
+from warptile.roofline import floor_seconds
 from warptile.search import rank
 from warptile.tables import Table
 from warptile.tuning.budget import Budget
@@ -35,14 +36,6 @@ from warptile.tuning.stand import Stand
 ROUNDS = 40
 LEAST_S = 1.0
 PROVE_DEADLINE_S = 90.0
-
-
-class BenchStand(Stand, Protocol):
-    """A stand that also knows the device's ceilings."""
-
-    def ceilings(self) -> Ceilings:
-        """Measured read bytes/s, FLOP/s and empty launch."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -96,7 +89,7 @@ class OpsReport:
 
 
 def bench_ops(
-    stand: BenchStand,
+    stand: Stand,
     workload: Workload,
     ms: Sequence[int],
     kernels: Sequence[Kernel],
@@ -179,17 +172,9 @@ def _row(
         seconds=took,
         spread=float((high - low) / took),
         gflops=problem.flops / took / 1e9,
-        ceiling_share=shortest(problem, ceilings) / took,
+        ceiling_share=floor_seconds(problem, ceilings) / took,
         race=race,
     )
-
-
-def shortest(problem: Problem, ceilings: Ceilings) -> float:
-    """Seconds the ceilings allow at best: the larger of arithmetic and of reading w, x and writing y once."""
-    moved = problem.n * formats.by_name(problem.format).row_bytes(problem.k)
-    x_bytes, y_bytes = (storage_dtype(kind).itemsize for kind in (problem.x_dtype, problem.y_dtype))
-    moved += problem.m * (problem.k * x_bytes + problem.n * y_bytes)
-    return max(problem.flops / ceilings.flops_per_s, moved / ceilings.read_bytes_per_s)
 
 
 def _source(kernels: Sequence[Kernel], text: str, problem: Problem, limits: Limits) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -14,11 +17,13 @@ from warptile.cli import (
     check,
     confirm,
     devices,
+    explain,
     export,
     inspect,
     journal,
     pipelines,
     prove,
+    report,
     study,
     table,
     trace,
@@ -27,6 +32,7 @@ from warptile.cli import (
 from warptile.cli.fleet import with_address
 from warptile.contracts import WarptileError
 from warptile.gguf.escape import printable
+from warptile.routing import UntunedWarning
 
 INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -46,6 +52,8 @@ app.command("export")(export.export)
 app.command("prove")(prove.prove)
 app.command("inspect")(inspect.inspect)
 app.command("study")(study.study)
+app.command("explain")(explain.explain_target)
+app.command("report")(report.report)
 app.command("confirm")(confirm.confirm)
 app.command("trace")(trace.trace)
 app.add_typer(bench.app, name="bench")
@@ -65,7 +73,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False)
+        with _notices_in_a_line():
+            code = app(with_address(given) or ["--help"], prog_name="warptile", standalone_mode=False, obj=tuple(given))
     except KeyboardInterrupt:
         return _stopped()
     except BrokenPipeError:
@@ -88,6 +97,26 @@ def run(arguments: Sequence[str] | None = None) -> int:
             raise
         return _refuse(f"{message()} (warptile --help lists what there is)")
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _notices_in_a_line() -> Iterator[None]:
+    """An UntunedWarning is one line on stderr: where in the program it was raised means nothing to who runs a verb."""
+    usual = warnings.showwarning
+
+    def shown(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, UntunedWarning):
+            print("warptile: " + printable(" ".join(str(message).split())), file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = shown
+    try:
+        yield
+    finally:
+        # Whoever put another in its place meanwhile keeps it.
+        if warnings.showwarning is shown:
+            warnings.showwarning = usual
 
 
 def _stopped() -> int:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from warptile import __version__
 from warptile.cli import options, show
-from warptile.contracts import MissingExtra
+from warptile.contracts import Identity, MissingExtra
 from warptile.gguf import open_gguf
+from warptile.journal import Asked, Journal, entries
+from warptile.runtimes.registry import find_device
 
 if TYPE_CHECKING:
     from warptile.confirm.confirming import Confirmation
@@ -20,6 +23,7 @@ _SHOWN_PARTINGS = 5
 
 
 def confirm(
+    context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="MODEL", help="A .gguf file.")],
     device: Annotated[
         str | None, typer.Option("--device", help="cuda:N or vulkan:N; default: the first there is.")
@@ -34,12 +38,14 @@ def confirm(
         str | None,
         typer.Option("--reference", help="Where the decoded float32 model runs: cpu or cuda:N."),
     ] = None,
+    because: options.Because = "",
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
 ) -> None:
     """Compare the packed model with the file decoded to float32: perplexity, divergence, greedy tokens, rates."""
-    found = run_confirm(path, device, options.places(state, cache), text, (window, windows, tokens), reference)
+    asked = options.asked(context, "confirm", because)
+    found = run_confirm(path, device, options.places(state, cache), text, (window, windows, tokens), reference, asked)
     if json:
         show.print_json(found)
     else:
@@ -67,14 +73,18 @@ def run_confirm(
     text: Path | None = None,
     amount: tuple[int, int, int] = (512, 2, 300),
     reference: str | None = None,
+    asked: Asked | None = None,
 ) -> Confirmation:
-    """`confirming.confirm` with progress on stderr. Raises MissingExtra without transformers, and what it raises."""
+    """`confirming.confirm` with progress on stderr; what it found goes into the journal, with who asked and why.
+
+    Raises MissingExtra without transformers, and what it raises.
+    """
     try:
         from warptile.confirm.confirming import Amount, confirm
     except ImportError:
         raise MissingExtra("confirm", "model") from None
     errors = show.err()
-    return confirm(
+    found = confirm(
         path,
         device,
         text,
@@ -83,6 +93,13 @@ def run_confirm(
         places,
         lambda line: errors.print(Text(line), soft_wrap=True),
     )
+    journal = Journal(places.state / "journal")
+    entry = find_device(found.device)
+    identity = Identity(entry.name, entry.driver, "", entry.runtime)
+    journal.append(entries.start(identity, asked or Asked("confirm"), __version__, source=str(path)))
+    journal.append(entries.confirmation(identity, found.model, found, found.right, found.failed))
+    journal.append(entries.run("end", identity))
+    return found
 
 
 def print_confirmation(found: Confirmation) -> None:

@@ -1,22 +1,34 @@
-"""`warptile journal list|show`: what was tried."""
+"""`warptile journal list|search|show|merge|handover`: what was tried, and what to do next."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from warptile.cli import options, show
+from warptile.cli.journal_view import conflicts
 from warptile.cli.tune_view import grid
 from warptile.contracts import UnusableInput
 from warptile.journal import KINDS, Journal, warning_lines
 from warptile.journal.index import Hit, Index
 from warptile.journal.store import Line, read_lines
 
-app = typer.Typer(help="What was tried: list, show.", no_args_is_help=False)
+app = typer.Typer(help="What was tried: list, search, show, merge, handover.", no_args_is_help=False)
+
+Kind = Annotated[str | None, typer.Option("--kind", help=f"One of {', '.join(KINDS)}.")]
+Format = Annotated[str | None, typer.Option("--format", help="Of weights, such as Q4_K.")]
+OfRun = Annotated[str | None, typer.Option("--run", help="One run's name.")]
+Name = Annotated[str, typer.Option("--device", help="Part of a device's name, or RUNTIME:PART.")]
+Kernel = Annotated[str, typer.Option("--kernel", help="Such as gemm, or triton.gemm.")]
+Since = Annotated[str, typer.Option("--since", help="First UTC day or time, such as 2026-11-30 or 2026-11-30T22:00.")]
+Until = Annotated[str, typer.Option("--until", help="Last UTC day or time.")]
+Limit = Annotated[int, typer.Option("--limit", min=1)]
 
 
 @app.callback()
@@ -24,28 +36,77 @@ def _group() -> None:
     """What was tried."""
 
 
+def journal_of(state: Path | None) -> Journal:
+    """The journal of a state folder."""
+    return Journal(options.places(state, None).state / "journal")
+
+
 @app.command("list")
 def list_entries(
-    kind: Annotated[str | None, typer.Option("--kind", help=f"One of {', '.join(KINDS)}.")] = None,
-    format: Annotated[str | None, typer.Option("--format")] = None,
-    run: Annotated[str | None, typer.Option("--run", help="One run's name.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1)] = 30,
+    kind: Kind = None,
+    format: Format = None,
+    run: OfRun = None,
+    device: Name = "",
+    kernel: Kernel = "",
+    since: Since = "",
+    until: Until = "",
+    limit: Limit = 30,
     json: options.Json = False,
     state: options.State = None,
 ) -> None:
     """List the newest entries, newest last."""
+    _listed("", kind, format, run, device, kernel, since, until, limit, json, state)
+
+
+@app.command("search")
+def search_entries(
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="An entry must hold every one of them.")],
+    kind: Kind = None,
+    format: Format = None,
+    run: OfRun = None,
+    device: Name = "",
+    kernel: Kernel = "",
+    since: Since = "",
+    until: Until = "",
+    limit: Limit = 30,
+    json: options.Json = False,
+    state: options.State = None,
+) -> None:
+    """Search the texts of all entries: reasons, hypotheses, tiles, drivers, errors, command lines."""
+    _listed(" ".join(words), kind, format, run, device, kernel, since, until, limit, json, state)
+
+
+def _listed(
+    text: str,
+    kind: str | None,
+    format: str | None,
+    run: str | None,
+    device: str,
+    kernel: str,
+    since: str,
+    until: str,
+    limit: int,
+    json: bool,
+    state: Path | None,
+) -> None:
     if kind is not None and kind not in KINDS:
         raise UnusableInput(f"no kind {kind!r}; kinds are {', '.join(KINDS)}")
-    journal = Journal(options.places(state, None).state / "journal")
+    for name, moment in (("since", since), ("until", until)):
+        if moment and not re.fullmatch(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?)?", moment):
+            raise UnusableInput(f"--{name} {moment!r} is no day or time such as 2026-11-30 or 2026-11-30T22:00")
+    journal = journal_of(state)
     equal = {name: value for name, value in (("kind", kind), ("format", format), ("run", run)) if value is not None}
+    on = device.partition(":")[2] or device
     with Index(index_path(journal)) as index:
         index.refresh(journal)
-        hits = list(reversed(index.find(limit, **equal)))
+        hits = index.search(text, kernel, on, since.replace(" ", "T"), until.replace(" ", "T"), limit, **equal)
+        hits.reverse()
         warnings = warning_lines(index.warnings)
     for warning in warnings:
         show.err().print(show.line(warning, "yellow"), soft_wrap=True)
     if json:
-        show.print_json({"folder": str(journal.folder), "entries": hits, "warnings": warnings})
+        plain = [{name: value for name, value in vars(hit).items() if name != "words"} for hit in hits]
+        show.print_json({"folder": str(journal.folder), "entries": plain, "warnings": warnings})
         return
     console = show.out()
     for name, lines in itertools.groupby(hits, lambda hit: hit.run):
@@ -55,7 +116,7 @@ def list_entries(
         table.add_column("matmul, tile", min_width=43)
         table.add_column("outcome")
         for hit in lines:
-            table.add_row(str(hit.line), hit.kind, _matmul(hit), show.wrapping(hit.outcome))
+            table.add_row(str(hit.seq), hit.kind, _matmul(hit), show.wrapping(hit.outcome))
             if hit.tile:
                 table.add_row("", "", show.wrapping(show.tile(hit.tile), "dim"), "")
         console.print(show.text(f"run {name}", "bold"), soft_wrap=True)
@@ -89,7 +150,7 @@ def show_entry(
     state: options.State = None,
 ) -> None:
     """Print one entry, or every entry of a run, as JSON."""
-    journal = Journal(options.places(state, None).state / "journal")
+    journal = journal_of(state)
     name, _, number = entry.partition(":")
     files = [file for file in journal.files() if file.stem.startswith(name) or file.stem.endswith(f"-{name}")]
     if len(files) != 1 or not name:
@@ -99,11 +160,87 @@ def show_entry(
     if number and not number.isdecimal():
         raise UnusableInput(f"{entry!r} is no RUN:LINE")
     lines = [line for line in read_lines(files[0]) if isinstance(line, Line)]
-    chosen = [line.entry for line in lines if not number or line.number == int(number)]
+    chosen = [line for line in lines if not number or line.entry["seq"] == int(number)]
     if not chosen:
         raise UnusableInput(f"run {files[0].stem} has no entry in line {number}")
-    value = chosen[0] if number else chosen
+    for line in chosen:
+        if line.edited:
+            told = f"{files[0].name}, line {line.number}: changed since it was written"
+            show.err().print(show.line(told, "yellow"), soft_wrap=True)
+    value = chosen[0].entry if number else [line.entry for line in chosen]
     if json:
         show.print_json(value)
     else:
         show.out().print_json(data=value)
+
+
+@app.command("merge")
+def merge_files(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Other machines' .jsonl or .jsonl.gz files, or folders."),
+    ],
+    json: options.Json = False,
+    state: options.State = None,
+) -> None:
+    """Take other machines' journals in, every entry once; show what disagrees side by side. Exit 1 on a conflict."""
+    from warptile.journal.merge import merge
+
+    journal = journal_of(state)
+    merged = merge(journal, sources)
+    warnings = warning_lines(merged.warnings)
+    for warning in warnings:
+        show.err().print(show.line(warning, "yellow"), soft_wrap=True)
+    if json:
+        show.print_json({**vars(merged), "warnings": warnings, "folder": str(journal.folder)})
+    else:
+        console = show.out()
+        runs = f", {len(merged.runs)} new runs" if merged.runs else ""
+        console.print(Text(f"{merged.added} entries taken{runs}, {merged.known} were here already"))
+        conflicts(console, "different entries of one number; this journal's stays", merged.conflicts)
+        conflicts(console, "different winners; both are kept, and rebuild takes the newer", merged.disagreements)
+    if merged.conflicts:
+        raise typer.Exit(1)
+
+
+@app.command("handover")
+def handover_document(
+    device: Name = "",
+    format: Format = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A file to write; default: stdout.")] = None,
+    levers: Annotated[int, typer.Option("--levers", min=0, help="Matmuls of each M to look for untried tiles on.")] = 2,
+    state: options.State = None,
+) -> None:
+    """Write one Markdown document that a stranger can continue from.
+
+    The question, the champions and their evidence, every hypothesis with its prediction and outcome, rejected ones
+    included, open levers by what they promise, and the command that repeats each row.
+    """
+    from warptile.handover import handover, parts_of
+    from warptile.journal.history import History
+
+    journal = journal_of(state)
+    reading = journal.read()
+    runtime, _, name = device.rpartition(":")
+    history = History.read(reading.entries).only(name or None, runtime or None, format)
+    if history.unread:
+        told = (
+            f"{len(history.unread)} entries have fields that no version writes so and are left out: {history.unread[0]}"
+        )
+        show.err().print(show.line(told, "yellow"), soft_wrap=True)
+    parts = parts_of(history)
+    if not parts:
+        raise UnusableInput(f"journal {journal.folder}: nothing was proved, raced or decided{_asked(device, format)}")
+    text = handover(parts, levers, warning_lines(reading.warnings))
+    if out is None:
+        show.print_text(text)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UnusableInput(f"{out}: cannot be written: {error.strerror or error}") from None
+    show.out().print(Text(f"written to {show.path(out)}"), soft_wrap=True)
+
+
+def _asked(device: str, format: str | None) -> str:
+    return (f" on a device named {device!r}" if device else "") + (f" in {format}" if format else "")

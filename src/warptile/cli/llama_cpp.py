@@ -11,6 +11,7 @@ from rich.text import Text
 
 from warptile.cli import live, options, show, tune_view
 from warptile.contracts import Limits
+from warptile.journal import Asked
 from warptile.llama_cpp import Checkout
 from warptile.llama_cpp.checking import DeviceCheck, HostCheck, Invalid, check_checkout, profiles
 from warptile.llama_cpp.host import HostDevice
@@ -43,13 +44,16 @@ def tune(
     explore: bool,
     json: bool,
     chosen: dict[str, tuple[str, ...]],
+    told: Asked,
 ) -> None:
     """Tune a checkout's pipelines and print as `tune` does."""
     wanted = Wanted(tuple(name.strip() for name in asked.formats), asked.n, asked.k, asked.model)
     ms = options.token_counts(asked.m)
     try:
         with live.Display(show.err(), show.path(asked.checkout), device, seconds) as display:
-            result = tune_checkout(asked.checkout, device, wanted, ms, seconds, places, display.update, seed, explore)
+            result = tune_checkout(
+                asked.checkout, device, wanted, ms, seconds, places, display.update, seed, explore, told
+            )
     except Interrupted as stop:
         show.err().print(show.line(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None

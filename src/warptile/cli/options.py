@@ -10,6 +10,7 @@ import typer
 
 from warptile.cli.show import path
 from warptile.contracts import UnusableInput
+from warptile.journal import Asked
 from warptile.places import Places
 
 Device = Annotated[str, typer.Option("--device", help="vulkan:NUMBER or vulkan:PART_OF_NAME")]
@@ -31,6 +32,9 @@ Routing = Annotated[
     str | None,
     typer.Option("--routing", help="How tokens spread over experts: uniform, zipf:S, or a JSON file of their counts."),
 ]
+Because = Annotated[
+    str, typer.Option("--because", metavar="TEXT", help="Why, in your words: the hypothesis that the journal keeps.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of weights, activations and orders.")]
 
 FIRST_DEVICE = "vulkan:0"
@@ -43,6 +47,12 @@ def places(state: Path | None, cache: Path | None, locks: Path | None = None) ->
     """The user's folders, each replaced where one is given."""
     default = Places.default()
     return Places(cache or default.cache, state or default.state, locks or default.locks)
+
+
+def asked(context: typer.Context, verb: str, because: str = "") -> Asked:
+    """What the journal keeps of a command line: the verb, every word after the program's name, and why."""
+    words = context.find_root().obj
+    return Asked(verb, tuple(str(word) for word in words) if isinstance(words, tuple) else (), because)
 
 
 def given(

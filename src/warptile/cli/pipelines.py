@@ -13,6 +13,7 @@ from warptile.cli import options, show
 from warptile.cli.tune_view import grid
 from warptile.contracts import Problem, UnusableInput, Workload
 from warptile.journal import Journal
+from warptile.journal.record import Record
 from warptile.tables import SIZES, Table, Thresholds
 from warptile.tuning.budget import Budget
 from warptile.tuning.pipelines import PipelinesResult, PipelineTuner
@@ -22,6 +23,7 @@ SHARE_OF_RACES = 0.5
 
 
 def pipelines(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name.")
     ],
@@ -30,6 +32,7 @@ def pipelines(
     device: options.Device = options.FIRST_DEVICE,
     budget: options.Budget = "3m",
     seed: options.Seed = 0,
+    because: options.Because = "",
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
@@ -50,6 +53,8 @@ def pipelines(
             raise UnusableInput(f"kernel {own.name} does not run on {limits.name}")
         problems = heaviest(workload, limits.activations)
         table, journal = Table.load(kept.state / "tables", identity), Journal(kept.state / "journal")
+        record = Record(journal, identity, limits, options.asked(context, "pipelines", because))
+        record.start(source=workload.source, kernel=own.name, seed=seed, budget=seconds)
         each = SHARE_OF_RACES * seconds / len(problems) / len(chosen)
         results = []
         for done, problem in enumerate(problems):
@@ -60,6 +65,7 @@ def pipelines(
             )  # fmt: skip
             results.append(tuner.tune(chosen, place_thresholds=chosen == SIZES))
             table.save()
+        record.end()
     if json:
         show.print_json({"path": str(table.path), "results": results})
         return

@@ -12,10 +12,13 @@ from rich.text import Text
 
 from warptile import formats, kernels, search
 from warptile.cli import options, show
-from warptile.contracts import CandidateRejected, Kernel, Limits, Problem, UnusableInput, Verdict
+from warptile.contracts import CandidateRejected, Kernel, Limits, Problem, UnusableInput, Verdict, Wrong
 from warptile.contracts.samples import sample_type
+from warptile.journal import Journal
+from warptile.journal.record import Record
 from warptile.places import Places
 from warptile.proof.sanitizer import TOOLS, Sanitized, sanitize, sanitizer
+from warptile.tuning.notes import Book
 from warptile.tuning.worker_stand import WorkerStand
 
 LEVELS = ("quick", "full", "deep")
@@ -39,6 +42,7 @@ class Proved:
 
 
 def prove(
+    context: typer.Context,
     device: options.Device = options.FIRST_DEVICE,
     kernel: Annotated[str | None, typer.Option("--kernel", help="One kernel; default: every kernel here.")] = None,
     tile: Annotated[
@@ -56,6 +60,7 @@ def prove(
     dtype: options.Dtype = None,
     deadline: Annotated[str, typer.Option("--deadline", help="Time one proof may take.")] = "5m",
     seed: options.Seed = 0,
+    because: options.Because = "",
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
@@ -72,7 +77,7 @@ def prove(
     console, errors = show.out(), show.err()
     kept = options.places(state, cache, locks).ready()
     with contextlib.closing(WorkerStand(device, kept)) as stand:
-        limits, _ = stand.describe()
+        limits, identity = stand.describe()
         if level == "deep":
             if limits.runtime != "cuda" or limits.kind != "gpu":
                 raise UnusableInput(f"level deep needs an NVIDIA card through CUDA; {device} is {limits.name}")
@@ -81,6 +86,9 @@ def prove(
         if any(each.runtime != limits.runtime for each in usable):
             raise UnusableInput(f"kernel {usable[0].name} does not run on {device}")
         kind = sample_type(dtype, limits.activations)
+        record = Record(Journal(kept.state / "journal"), identity, limits, options.asked(context, "prove", because))
+        book = Book(record, {each.name: each for each in usable})
+        record.start(seed=seed, level=level)
         for problem in _problems(
             [Problem(name, n, k, each, kind, kind) for name in names for each in counts], experts, top_k
         ):
@@ -89,18 +97,23 @@ def prove(
             for text in _tiles(tile, usable, problem, limits):
                 errors.print(Text(f"proving {problem.text()}  {show.tile(text)}"), soft_wrap=True)
                 try:
-                    verdict = stand.prove(
-                        text, [problem], seed, seconds, "full" if level == "full" else "quick"
-                    ).verdict
+                    proof = stand.prove(text, [problem], seed, seconds, "full" if level == "full" else "quick")
                 except CandidateRejected as error:
+                    book.reject(text, problem, error, seconds)
                     results.append(Proved(text, problem, False, f"{error.outcome}: {error}", None))
                 else:
+                    book.proof(text, problem, [problem.k], proof)
+                    verdict = proof.verdict
                     reason = f"{verdict.failed}: {verdict.detail}" if verdict.failed else verdict.detail
                     results.append(Proved(text, problem, verdict.right, reason, verdict))
                 if not json:
                     console.print(_line(results[-1]), soft_wrap=True)
         if level == "deep":
             results = _deep(results, device, kept, seed, seconds, errors, console if not json else None)
+            for each in results:
+                if each.sanitized and not each.right:
+                    book.reject(each.tile, each.problem, Wrong(each.reason), seconds)
+        record.end(tried=len(results), rejected=sum(not each.right for each in results))
     if not results:
         raise UnusableInput("nothing to prove: no kernel has a valid tile for these formats and shapes on this device")
     wrong = sum(not each.right for each in results)

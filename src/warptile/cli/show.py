@@ -1,8 +1,7 @@
-"""How values look on a terminal: numbers with units, tiles in short, one JSON document."""
+"""How values look on a terminal: consoles, outside text made harmless, one JSON document, command lines."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shlex
@@ -15,11 +14,31 @@ from rich.console import Console
 from rich.text import Text
 
 from warptile.cli.wrap import Pieces
-from warptile.contracts import Problem, UnusableInput
 from warptile.gguf.escape import escaped, printable
 from warptile.journal import to_json
-from warptile.kernels import parse_tile
-from warptile.race.statistics import UNBOUNDED
+from warptile.words import clock, duration, interval, matmul, ratio, short, significant, span, tile
+
+__all__ = [
+    "clock",
+    "command",
+    "duration",
+    "err",
+    "interval",
+    "line",
+    "matmul",
+    "out",
+    "path",
+    "print_json",
+    "print_text",
+    "program",
+    "ratio",
+    "short",
+    "significant",
+    "span",
+    "text",
+    "tile",
+    "wrapping",
+]
 
 
 class _Results(Console):
@@ -49,13 +68,22 @@ def err() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """One JSON document on stdout; a number that is not finite is null."""
     try:
-        json.dump(to_json(value), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
+        json.dump(to_json(value, words=False), sys.stdout, indent=1, allow_nan=False, ensure_ascii=False)
         sys.stdout.write("\n")
         sys.stdout.flush()
     except BrokenPipeError:
         # Without its number: typer takes one with it for a "no" and exits 1.
+        raise BrokenPipeError from None
+
+
+def print_text(value: str) -> None:
+    """A whole text on stdout, as it is."""
+    try:
+        sys.stdout.write(value)
+        sys.stdout.flush()
+    except BrokenPipeError:
         raise BrokenPipeError from None
 
 
@@ -72,65 +100,6 @@ def line(value: str, style: str = "") -> Text:
 def wrapping(value: str, style: str = "") -> Pieces:
     """Outside text whole, never markup; it breaks after commas and spaces where it does not fit."""
     return Pieces(printable(value), style)
-
-
-def duration(seconds: float | None) -> str:
-    """Three digits and a unit: "21.6 ms"."""
-    if seconds is None:
-        return "-"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size or unit == "us":
-            return f"{significant(seconds / size)} {unit}"
-    raise AssertionError
-
-
-def significant(value: float) -> str:
-    """Three significant digits without an exponent."""
-    if value >= 100 or value == 0:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def tile(full: str) -> str:
-    """A tile in short, as `--tile` reads it back: bare kernel name, positional values, other fields where not default.
-
-    A tile of a kernel that is not here is shown as it is.
-    """
-    try:
-        kernel, parsed = parse_tile(full)
-    except UnusableInput:
-        return full
-    order = parsed.positional or tuple(parsed.fields())
-    defaults = {field.name: field.default for field in dataclasses.fields(parsed)}
-    values = parsed.fields()
-    rest = [f"{name}={value}" for name, value in values.items() if name not in order and value != defaults[name]]
-    return f"{kernel.name.split('.', 1)[-1]}:" + ",".join([*(str(values[name]) for name in order), *rest])
-
-
-def matmul(problem: Problem) -> str:
-    """A problem without its m; its type where that is not fp32."""
-    experts = ""
-    if problem.grouped:
-        kind = "recorded" if problem.routing.startswith("recorded") else problem.routing
-        experts = f" e={problem.experts}" + (f" {kind}" if kind not in ("", "uniform") else "")
-    kind = f" {problem.x_dtype}" if problem.x_dtype != "fp32" else ""
-    return f"{problem.format} n={problem.n} k={problem.k}{experts}{kind}"
-
-
-def interval(low: float, high: float) -> str:
-    """ "[5.67, 7.17]"; "few rounds" where there were too few for an interval."""
-    return f"[{low:.2f}, {high:.2f}]" if high < UNBOUNDED else "few rounds"
-
-
-def ratio(middle: float, low: float, high: float) -> str:
-    """ "6.51x [5.67, 7.17]"."""
-    return f"{middle:.2f}x {interval(low, high)}"
-
-
-def span(seconds: float) -> str:
-    """ "19 s", "3 min 41 s"."""
-    whole = round(seconds)
-    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"
 
 
 def path(where: Path | str) -> str:
@@ -154,14 +123,3 @@ def program() -> str:
 def command(*words: str) -> str:
     """A command line of this program that can be pasted into a shell."""
     return shlex.join([program(), *words])
-
-
-def short(words: str) -> str:
-    """Words of a progress line, two spaces apart, with every tile in short."""
-    return "  ".join(tile(word) if ":" in word else word for word in words.split("  "))
-
-
-def clock(seconds: float) -> str:
-    """Minutes and seconds: "4:05"."""
-    whole = int(seconds)
-    return f"{whole // 60}:{whole % 60:02d}"

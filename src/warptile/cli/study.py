@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from warptile import studies
-from warptile.cli import options, show
+from warptile.cli import options, pair_view, show
 from warptile.cli.check import limits_of
 from warptile.cli.tune_view import grid
 from warptile.contracts import UnusableInput
 from warptile.gguf.escape import printable
 from warptile.studies import Measured, Paper, Study
 from warptile.studies.measured import MeasuredRow
+from warptile.studies.pair import ROUNDS
 from warptile.studies.paper import PaperRow
 from warptile.tuning.worker_stand import WorkerStand
 
@@ -33,7 +35,31 @@ def one_line(value: str) -> str:
 
 
 def study(
-    name: Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a .toml file.")],
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[STUDY]", help="A shipped study's name, or a .toml file.")
+    ] = None,
+    arms: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--arms", metavar="A B", help="Two tiles in place of a study: the control, and what it is raced"
+                     " against."),
+    ] = None,
+    problem: Annotated[
+        str, typer.Option("--problem", help="With --arms: the matmul, such as 'Q4_K n=4096 k=4096 m=128 dtype=fp16'.")
+    ] = "",
+    because: options.Because = "",
+    expect: Annotated[
+        float | None, typer.Option("--expect", help="With --arms: A's time over B's as you predict it.")
+    ] = None,
+    recorded: Annotated[
+        str,
+        typer.Option("--recorded", metavar="LOW,HIGH[,FLOOR]", help="With --arms: an interval measured before; exit 1"
+                     " where the new one does not overlap it."),
+    ] = "",
+    rounds: Annotated[int, typer.Option("--rounds", min=8, help="With --arms: rounds of a race.")] = ROUNDS,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="With --arms: a .gguf, to prove on and race with its weights.")
+    ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Predictions and budgets only; nothing is run.")] = False,
     device: Annotated[
         str | None,
@@ -47,9 +73,20 @@ def study(
     cache: options.Cache = None,
     locks: options.Locks = None,
 ) -> None:  # fmt: skip
-    """Price a study's arms, and race them where a device is here."""
-    found = studies.load(name)
+    """Price a study's arms, and race them where a device is here.
+
+    With --arms and --problem: one hypothesis about two tiles, raced in pairs; the journal keeps it and its answer.
+    """
     kept = options.places(state, cache, locks)
+    asked = options.asked(context, "study", because)
+    if arms is not None:
+        run = pair_view.Asked(arms, problem, expect, recorded, rounds, model, asked)
+        time = options.seconds(budget) if budget else pair_view.SECONDS
+        pair_view.study(run, device, paper, time, kept, seed, json)
+        return
+    if name is None or problem or expect is not None or recorded or model is not None:
+        raise UnusableInput("study needs a STUDY's name, or two tiles and a matmul with --arms A B --problem P")
+    found = studies.load(name)
     if paper:
         table = studies.paper(found, limits_of(device or found.device, kept))
         if json:
@@ -64,9 +101,12 @@ def study(
     seconds = options.seconds(budget) if budget else found.seconds
     errors = show.err()
     with contextlib.closing(WorkerStand(chosen, kept.ready())) as stand:
+        book = pair_view.open_book(stand, kept, asked)
+        book.record.start(source=name, seed=seed, budget=seconds, question=found.question, hypothesis=found.hypothesis)
         result = studies.measure(
-            found, stand, seconds, seed, lambda line: errors.print(Text(line, style="dim"), soft_wrap=True)
+            found, stand, seconds, seed, lambda line: errors.print(Text(line, style="dim"), soft_wrap=True), book
         )
+        book.record.end(tried=book.tried, rejected=book.rejected)
     if json:
         show.print_json(result)
     else:

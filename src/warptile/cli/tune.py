@@ -12,12 +12,14 @@ from warptile.cli import llama_cpp as llama
 from warptile.cli.confirm import print_confirmation, refuse_unloadable, run_confirm
 from warptile.contracts import UnusableInput
 from warptile.fleet.schedule import CHECKS
+from warptile.journal import Asked
 from warptile.places import Places
 from warptile.tune import tune as run_tune
 from warptile.tuning.result import Hint, Interrupted
 
 
 def tune(
+    context: typer.Context,
     sources: Annotated[
         list[str] | None,
         typer.Argument(metavar="MODEL", help="A .gguf model, a shape file, or a shipped one's name."),
@@ -49,6 +51,7 @@ def tune(
     ] = "Q4_K",
     n: Annotated[int, typer.Option("--n", min=0, help="With --llama-cpp and no model: rows of the weights.")] = 0,
     k: Annotated[int, typer.Option("--k", min=0, help="With --llama-cpp and no model: elements a row.")] = 0,
+    because: options.Because = "",
     json: options.Json = False,
     state: options.State = None,
     cache: options.Cache = None,
@@ -64,18 +67,19 @@ def tune(
     if not source and llama_cpp is None:
         raise UnusableInput("tune needs a MODEL, or a checkout of llama.cpp with --llama-cpp")
     m = m or (options.DEFAULT_M if llama_cpp is None else llama.DEFAULT_M)
-    ms, time = options.token_counts(m), options.seconds(budget)
+    ms, time, asked = options.token_counts(m), options.seconds(budget), options.asked(context, "tune", because)
     kept = options.places(state, cache, locks)
     if confirm and (fleet or llama_cpp is not None):
         raise UnusableInput("--confirm holds one model tuned here: leave --fleet and --llama-cpp out")
     if fleet:
-        _fleet(given, fleet, ms, time, kept, dtype, device, checks, json)
+        _fleet(given, fleet, ms, time, kept, dtype, device, checks, json, asked)
         return
     if len(given) > 1:
         raise UnusableInput("several models are tuned with --fleet; without it, one at a time")
     if llama_cpp is not None:
         run = llama.Tune(llama_cpp, source, tuple(format.split(",")), n, k, m)
-        llama.tune(run, device, time, kept, seed, explore, json, options.given(device=device, state=state, cache=cache))
+        words = options.given(device=device, state=state, cache=cache)
+        llama.tune(run, device, time, kept, seed, explore, json, words, asked)
         return
     if confirm and not Path(source).is_file():
         raise UnusableInput(f"--confirm needs a model's file; {source} is none")
@@ -83,7 +87,7 @@ def tune(
         refuse_unloadable(Path(source))
     try:
         with live.Display(show.err(), source, device, time) as display:
-            result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype, routing)
+            result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype, routing, asked)
     except Interrupted as stop:
         show.err().print(show.line(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None
@@ -92,7 +96,7 @@ def tune(
     document = {**result.to_json(), "hints": [{"command": line, "why": why} for line, why in hints]}
     if not json:
         tune_view.print_result(show.out(), result, hints)
-    found = run_confirm(Path(source), device, kept) if confirm else None
+    found = run_confirm(Path(source), device, kept, asked=asked) if confirm else None
     if json:
         show.print_json(document if found is None else {**document, "confirmation": found})
     elif found is not None:
@@ -111,6 +115,7 @@ def _fleet(
     device: str,
     checks: int,
     json: bool,
+    asked: Asked,
 ) -> None:
     from warptile.cli import fleet as view
     from warptile.fleet.fleet import tune_fleet
@@ -118,7 +123,7 @@ def _fleet(
     only = "" if device == options.FIRST_DEVICE else device
     try:
         with view.FleetDisplay(show.err(), address) as display:
-            result = tune_fleet(sources, address, ms, time, kept, display.update, dtype, only, checks)
+            result = tune_fleet(sources, address, ms, time, kept, display.update, dtype, only, checks, asked)
     except KeyboardInterrupt:
         show.err().print(show.line("stopped: what is done is in the journal; the same command resumes from there"))
         raise typer.Exit(130) from None

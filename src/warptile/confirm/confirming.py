@@ -15,9 +15,13 @@ from torch import nn
 
 from warptile.confirm.measures import Agreement, Compared, agreement, compare
 from warptile.contracts import UnusableInput
+from warptile.gguf import open_gguf
 from warptile.gguf.escape import shown
-from warptile.model.load import first_device, load
+from warptile.model.load import first_device, load_model, refuse
+from warptile.model.metadata import Keys
 from warptile.model.runner import Runner
+from warptile.model.tensors import ModelTensors
+from warptile.model.tokenizer import tokenizer_of
 from warptile.places import Places
 
 SHIPPED_TEXT = "text.txt"
@@ -98,18 +102,22 @@ def confirm(
     """Load both arms and compare them on a text.
 
     reference_device: where the decoded fp32 model runs; None: the processor beside Vulkan, else the same card.
-    Raises what `load` raises, and UnusableInput for a text that cannot be read or is shorter than a window.
+    Raises what `load` raises, and UnusableInput, before anything is loaded, for a text that cannot be read or is
+    shorter than a window.
     """
     where = device or first_device()
     beside = reference_device or (where if where.partition(":")[0] in ("cuda", "hip") else "cpu")
-    source, words = read_text(text)
+    wanted = amount or Amount()
+    words = read_text(text)
+    tensors = ModelTensors.of(open_gguf(path))
+    refuse(tensors, where)
+    tokenizer = tokenizer_of(tensors.file)
+    _windowed(tokenizer, words, wanted, Keys(tensors.file).whole("context_length"))
     say("loading the tuned arm")
-    tuned, tokenizer = load(path, where, places=places)
+    tuned = load_model(tensors, where, places=places)
     say(f"loading the reference: decoded to float32 on {beside}")
-    reference, _ = load(path, beside, dtype=torch.float32, dense=True, places=places)
-    return confirm_models(
-        reference, tuned, tokenizer, (source, words), amount or Amount(), (Path(path).name, where), say
-    )
+    reference = load_model(tensors, beside, torch.float32, dense=True, places=places)
+    return confirm_models(reference, tuned, tokenizer, words, wanted, (Path(path).name, where), say)
 
 
 def confirm_models(
@@ -125,11 +133,8 @@ def confirm_models(
 
     Raises UnusableInput where the text is shorter than a window, or the model's context is.
     """
-    source, words = text
-    ids = torch.tensor(tokenizer(words).input_ids, dtype=torch.long)
-    window = min(amount.window, int(tuned.config.max_position_embeddings))
-    if len(ids) < window:
-        raise UnusableInput(f"{source}: {len(ids)} tokens, shorter than a window of {window}")
+    source = text[0]
+    ids, window = _windowed(tokenizer, text, amount, int(tuned.config.max_position_embeddings))
     parts = [ids[i * window : (i + 1) * window] for i in range(min(amount.windows, len(ids) // window))]
     compared: list[Compared] = []
     failed: list[str] = []
@@ -171,6 +176,16 @@ def confirm_models(
         reference_rates=Rates(prefill[0], decode[0]),
         rates=Rates(prefill[1], decode[1]),
     )
+
+
+def _windowed(tokenizer: Any, text: tuple[str, str], amount: Amount, context: int) -> tuple[torch.Tensor, int]:
+    """(tokens of the words i64[...], tokens of a window). Raises UnusableInput where the former are fewer."""
+    source, words = text
+    ids = torch.tensor(tokenizer(words).input_ids, dtype=torch.long)
+    window = min(amount.window, context)
+    if len(ids) < window:
+        raise UnusableInput(f"{source}: {len(ids)} tokens, shorter than a window of {window}")
+    return ids, window
 
 
 def read_text(path: Path | None) -> tuple[str, str]:

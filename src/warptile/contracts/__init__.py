@@ -17,12 +17,14 @@ from warptile.contracts.errors import (
     Wrong,
 )
 from warptile.contracts.evidence import Arithmetic, Arm, BrokenRule, Decision, FirstWrong, Race, Verdict
+from warptile.contracts.instruments import FAULT_KINDS, Fault, InstrumentedRuntime, Observation
 from warptile.contracts.kernel import GroupedKernel, Kernel, launches_of
 from warptile.contracts.launch import Chosen, DeviceWeights, Launch, Scratch, Source, WeightSlice
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Price, Resources
 from warptile.contracts.problem import Problem, Workload, WorkloadRow
 from warptile.contracts.runtime import Binary, Buffer, Ceilings, Identity, Instrument, Runtime
+from warptile.contracts.state import DeviceState
 from warptile.contracts.tile import Tile
 
 __all__ = [
@@ -37,17 +39,22 @@ __all__ = [
     "CompileFailed",
     "Decision",
     "DeviceLost",
+    "DeviceState",
     "DeviceWeights",
     "DoesNotFit",
+    "FAULT_KINDS",
+    "Fault",
     "FirstWrong",
     "GroupedKernel",
     "Identity",
     "Instrument",
+    "InstrumentedRuntime",
     "InvalidTile",
     "Kernel",
     "Launch",
     "Limits",
     "MissingExtra",
+    "Observation",
     "OutOfMemory",
     "Price",
     "Problem",

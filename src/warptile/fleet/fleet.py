@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warptile import formats, workloads
+from warptile import __version__, formats, workloads
 from warptile.contracts import Decision, Identity, Problem, UnusableInput, Workload
 from warptile.contracts.samples import sample_type
 from warptile.fleet.cluster import LOCAL, cluster
@@ -20,7 +20,7 @@ from warptile.fleet.node import TensorShipped, digest, point_of
 from warptile.fleet.schedule import CHECK_SHARE, CHECKS, Schedule
 from warptile.fleet.verdicts import Agreement, Measured, agree
 from warptile.gguf import open_gguf
-from warptile.journal import Journal, entries, from_json, to_json
+from warptile.journal import Asked, Journal, entries, from_json, to_json
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
 from warptile.tables import Key, Point, Table
@@ -86,18 +86,20 @@ def tune_fleet(
     dtype: str | None = None,
     device: str = "",
     checks: int = CHECKS,
+    asked: Asked | None = None,
 ) -> FleetResult:
     """Tune every matmul of `sources` on every kind of device of a Ray cluster, each decided by its cards together.
 
     address: see `cluster.cluster`. budget: seconds the whole should take; what a search is given follows from it and
-    the cards. device: only devices whose id or name holds this text. checks: further cards that check a winner. What
-    an earlier run finished under the same drivers, compilers and proof is taken from the journal. Raises
-    UnusableInput: a source, the cluster, the journal or a table cannot be used, or no node has a device.
+    the cards. device: only devices whose id or name holds this text. checks: further cards that check a winner.
+    asked: for the journal, who asked and why. What an earlier run finished under the same drivers, compilers and proof
+    is taken from the journal. Raises UnusableInput: a source, the cluster, the journal or a table cannot be used, or no
+    node has a device.
     """
     kept = (places or Places.default()).ready()
     loaded = [workloads.load(source) for source in sources]
     with cluster(address) as ray:
-        run = _Run(ray, kept, loaded, ms, budget, watch, dtype, checks)
+        run = _Run(ray, kept, loaded, ms, budget, watch, dtype, checks, asked)
         own = places if address == LOCAL else None
         with closing(Engine(own, str(kept.cache / "fleet" / "cards"), run.work, run.say, only=device)) as engine:
             found = engine.seat_all()
@@ -119,7 +121,9 @@ class _Run:
         watch: Watch | None,
         dtype: str | None,
         checks: int,
+        asked: Asked | None = None,
     ) -> None:
+        self._asked = asked or Asked("fleet")
         self._ray, self._places, self._loaded, self._ms, self._budget = ray, places, loaded, ms, budget
         self._watch, self._dtype, self._checks = watch, dtype, checks
         self._journal = Journal(places.state / "journal")
@@ -144,7 +148,14 @@ class _Run:
         schedule = self._schedule = Schedule(self._items(cards, identities), finished, self._checks)
         recalled = schedule.counts()["done"]
         self._journal.append(
-            entries.run("start", None, fleet=[c.name for c in cards], sources=[w.source for w in self._loaded])
+            entries.start(
+                None,
+                self._asked,
+                __version__,
+                fleet=[c.name for c in cards],
+                sources=[w.source for w in self._loaded],
+                ms=list(self._ms),
+            )
         )
         self.say(f"fleet of {cards_text(cards)}")
         for card in cards:

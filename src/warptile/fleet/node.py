@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import formats
-from warptile.contracts import Identity, Limits, Problem, Race, UnusableInput, Workload, WorkloadRow
+from warptile.contracts import Ceilings, Identity, Limits, Problem, Race, UnusableInput, Workload, WorkloadRow
 from warptile.gguf import open_gguf
 from warptile.gguf.subset import write_tensor
 from warptile.journal import Journal, from_json, to_json
@@ -135,6 +135,11 @@ class QuietStand:
     def describe(self) -> tuple[Limits, Identity]:
         """See `Stand`."""
         return self._stand.describe()
+
+    def ceilings(self) -> Ceilings:
+        """See `Stand`."""
+        with self._turn(alone=self._software):
+            return self._stand.ceilings()
 
     def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
         """See `Stand`."""

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: Any, words: bool = True) -> Any:
     """A JSON value: dataclasses become objects, tuples and sets lists, numbers JSON cannot hold words.
 
-    inf, -inf and nan become "Infinity", "-Infinity" and "NaN", which `from_json` reads back.
+    inf, -inf and nan become "Infinity", "-Infinity" and "NaN", which `from_json` reads back; null without `words`, for
+    readers that take a field for a number or nothing.
     Raises TypeError for anything that is no dataclass, mapping, sequence, set, string, number or None.
     """
     if value is None or isinstance(value, (bool, str)):
@@ -26,18 +27,20 @@ def to_json(value: Any) -> Any:
     if isinstance(value, float):
         if math.isfinite(value):
             return float(value)
+        if not words:
+            return None
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: to_json(getattr(value, f.name), words) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(k): to_json(v) for k, v in value.items()}
+        return {str(k): to_json(v, words) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [to_json(v) for v in value]
+        return [to_json(v, words) for v in value]
     if isinstance(value, (set, frozenset)):
-        return sorted(to_json(v) for v in value)
+        return sorted(to_json(v, words) for v in value)
     item = getattr(value, "item", None)  # numpy scalars
     if callable(item):
-        return to_json(item())
+        return to_json(item(), words)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from warptile.contracts import UnusableInput
 from warptile.journal.entries import Entry
-from warptile.journal.store import Journal, JournalWarning, read_lines
+from warptile.journal.migrations import migrated
+from warptile.journal.store import EDITED, Journal, JournalWarning, read_lines
 
-_VERSION = 1
+_VERSION = 2
+_WORDS = 20_000
+_NO_WORDS = frozenset({"race", "samples", "limits", "workload", "check", "source", "sources", "artefact"})
 _TABLES = """
 CREATE TABLE files (name TEXT PRIMARY KEY, bytes INTEGER, lines INTEGER);
 CREATE TABLE lines (
     file TEXT, line INTEGER, offset INTEGER, time TEXT, run TEXT, kind TEXT, device TEXT, format TEXT,
-    n INTEGER, k INTEGER, m INTEGER, tile TEXT, outcome TEXT, PRIMARY KEY (file, line)
+    n INTEGER, k INTEGER, m INTEGER, tile TEXT, outcome TEXT, seq INTEGER, kernels TEXT, words TEXT,
+    PRIMARY KEY (file, line)
 );
 CREATE INDEX by_kind ON lines (kind, time);
 """
@@ -26,7 +31,10 @@ CREATE INDEX by_kind ON lines (kind, time);
 
 @dataclass(frozen=True)
 class Hit:
-    """One indexed line: what it is about, and where its whole text stands (`file` within the journal's folder)."""
+    """One indexed line: what it is about, and where its whole text stands (`file` within the journal's folder).
+
+    kernels: names of all kernels it names, with a space around each; words: its texts, for searching.
+    """
 
     file: str
     line: int
@@ -41,6 +49,9 @@ class Hit:
     m: int
     tile: str
     outcome: str
+    seq: int
+    kernels: str
+    words: str = field(default="", repr=False)
 
 
 class Index:
@@ -119,28 +130,57 @@ class Index:
                     row = (name, found.number, found.offset, *_columns(found.entry))
                     execute(f"INSERT OR REPLACE INTO lines VALUES ({','.join('?' * len(row))})", row)
                     number = found.number
+                    if found.edited:
+                        self.warnings.append(JournalWarning(file, found.number, EDITED, found.end))
                 end = found.end
             execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (name, end, number))
 
     def find(self, limit: int = 50, **equal: str | int) -> list[Hit]:
         """The newest lines whose columns equal the given values (kind=, device=, format=, n=, k=, m=, run=, ...)."""
-        names = list(equal)
-        unknown = [n for n in names if n not in Hit.__dataclass_fields__]
+        return self.search("", "", "", "", "", limit, **equal)
+
+    def search(
+        self,
+        text: str = "",
+        kernel: str = "",
+        on: str = "",
+        since: str = "",
+        until: str = "",
+        limit: int = 50,
+        **equal: str | int,
+    ) -> list[Hit]:
+        """The newest lines that hold every word of `text` and name `kernel` (in full, or without its runtime).
+
+        on: part of the device's name. since, until: the first and last UTC day or time, such as "2026-11-30". Letters'
+        case does not matter. Other columns are to equal the given values.
+        """
+        unknown = [name for name in equal if name not in Hit.__dataclass_fields__]
         if unknown:
             raise UnusableInput(f"journal: no column {unknown[0]!r}")
-        where = (" WHERE " + " AND ".join(f"{n} = ?" for n in names)) if names else ""
-        rows = self._connection.execute(
-            f"SELECT * FROM lines{where} ORDER BY time DESC, file DESC, line DESC LIMIT ?", (*equal.values(), limit)
-        )
+        where: list[str] = [f"{name} = ? COLLATE NOCASE" for name in equal]
+        values: list[str | int] = list(equal.values())
+        wanted = [("words", f"%{_escaped(word)}%") for word in text.split()]
+        wanted += [("kernels", f"%{'' if '.' in kernel else '.'}{_escaped(kernel)} %")] if kernel else []
+        wanted += [("device", f"%{_escaped(on)}%")] if on else []
+        for column, pattern in wanted:
+            where.append(f"{column} LIKE ? ESCAPE '\\'")
+            values.append(pattern)
+        for sign, moment in ((">=", since), ("<=", until)):
+            if moment:
+                where.append(f"substr(time, 1, {len(moment)}) {sign} ?")
+                values.append(moment)
+        clause = f" WHERE {' AND '.join(where)}" if where else ""
+        order = "ORDER BY time DESC, file DESC, line DESC LIMIT ?"
+        rows = self._connection.execute(f"SELECT * FROM lines{clause} {order}", (*values, limit))
         return [Hit(*row) for row in rows]
 
 
 def read_hit(folder: Path, hit: Hit) -> Entry:
-    """The whole entry an index line points at, read from its file."""
+    """The whole entry an index line points at, read from its file, in this schema's form."""
     with (folder / hit.file).open("rb") as stream:
         stream.seek(hit.offset)
         entry: Entry = json.loads(stream.readline())
-    return entry
+    return migrated(entry, Path(hit.file).stem, hit.line)
 
 
 def _columns(entry: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -148,7 +188,9 @@ def _columns(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     challenger = _object(race.get("challenger"))
     problem = _object(entry.get("problem") or challenger.get("problem") or entry.get("key"))
     point = _object(entry.get("point"))
-    tile = entry.get("tile") or challenger.get("tile") or entry.get("challenger") or point.get("tile") or ""
+    arms = entry.get("arms")
+    believed = arms[-1] if entry["kind"] == "hypothesis" and isinstance(arms, list) and arms else ""
+    tile = entry.get("tile") or challenger.get("tile") or believed or entry.get("challenger") or point.get("tile") or ""
     return (
         str(entry.get("time", "")),
         str(entry.get("run", "")),
@@ -158,7 +200,37 @@ def _columns(entry: Mapping[str, Any]) -> tuple[Any, ...]:
         *(_whole(problem.get(name, point.get(name))) for name in ("n", "k", "m")),
         str(tile),
         _outcome(entry),
+        _whole(entry.get("seq")),
+        _kernels(entry),
+        " ".join(_texts(entry))[:_WORDS],
     )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text of an entry but hashes, limits and samples, tiles once each."""
+    seen: set[str] = set()
+    todo: list[Any] = [value]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, Mapping):
+            todo += [inner for name, inner in reversed(list(each.items())) if name not in _NO_WORDS]
+        elif isinstance(each, list):
+            todo += reversed(each)
+        elif isinstance(each, str) and each not in seen:
+            seen.add(each)
+            yield each
+
+
+def _kernels(entry: Mapping[str, Any]) -> str:
+    """Kernels of every tile that an entry names, a space around each."""
+    names = dict.fromkeys(
+        text.partition(":")[0] for text in _texts(entry) if re.match(r"[a-z_]+\.[a-z0-9_]+:[a-z_0-9]+=", text)
+    )
+    return f" {' '.join(names)} " if names else ""
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([%_\\])", r"\\\1", text)
 
 
 def _outcome(entry: Mapping[str, Any]) -> str:
@@ -169,6 +241,12 @@ def _outcome(entry: Mapping[str, Any]) -> str:
         ratio = race.get("ratio")
         return f"{entry.get('stage', '')} {ratio:.3f}x" if isinstance(ratio, float) else str(entry.get("stage", ""))
     decision = _object(entry.get("decision"))
+    if entry["kind"] == "hypothesis":
+        said = _object(entry.get("predicted"))
+        ratio = said.get("ratio")
+        return f"{said.get('expect', '')} {ratio:.3f}x" if isinstance(ratio, float) else str(said.get("expect", ""))
+    if entry["kind"] == "confirmation":
+        return "right" if entry.get("right") is True else "not confirmed"
     if entry["kind"] == "race":
         arms = entry.get("arms")
         return f"{entry.get('stage', '')} {len(arms) if isinstance(arms, list) else 0} tiles"

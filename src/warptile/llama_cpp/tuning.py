@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warptile import formats, workloads
 from warptile.contracts import CandidateRejected, Decision, Limits, Problem, Race, UnusableInput, Workload, WorkloadRow
-from warptile.journal import Journal
+from warptile.journal import Asked, Journal
 from warptile.kernels.vulkan.llama_cpp import LlamaCpp, LlamaCppTile, of_checkout
 from warptile.kernels.vulkan.llama_cpp.choice import size_for
 from warptile.llama_cpp.checkout import Checkout
@@ -66,13 +66,14 @@ def tune_checkout(
     progress: Progress | None = None,
     seed: int = 0,
     explore_on: bool = False,
+    told: Asked | None = None,
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tuple for the pipelines of a checkout's Vulkan back end on a device.
 
     ms: numbers of tokens; up to 32 take the small pipeline, up to 64 the medium, more the large one. Formats share a
     tuple: where the winners of one pipeline differ, each is raced on the others' matmuls too, and the one that is
-    fastest over all is kept for all. The stock tuple is the host's own. Raises UnusableInput for a checkout, device or
-    format that cannot be used.
+    fastest over all is kept for all. The stock tuple is the host's own. told: for the journal, who asked and why.
+    Raises UnusableInput for a checkout, device or format that cannot be used.
     """
     clock = Budget(budget)
     checkout = Checkout.open(path)
@@ -88,7 +89,17 @@ def tune_checkout(
         kernels = [kernel]
         layout = layout_name(checkout)
         result = tune_on(
-            stand, workload, ms, clock, kept, progress, seed, explore_on, kernels, layout_of=lambda _: layout
+            stand,
+            workload,
+            ms,
+            clock,
+            kept,
+            progress,
+            seed,
+            explore_on,
+            kernels,
+            layout_of=lambda _: layout,
+            asked=told,
         )
         return _agreed(result, stand, kernel, limits, kept, layout, seed)
 

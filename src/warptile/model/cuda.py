@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import suppress
 from dataclasses import replace
+from threading import Thread
 
 import torch
 
 from warptile import formats, kernels
-from warptile.contracts import Limits, Problem, UnusableInput
+from warptile.contracts import Limits, Problem, UnusableInput, WarptileError, Workload
 from warptile.kernels.triton.dequantize.kernel import DequantizeTile
 from warptile.kernels.triton.program import Program
-from warptile.layouts.triton import arrangement
+from warptile.layouts.triton import MOST_PLANES, arrangement
+from warptile.layouts.triton.parameters import decoder_parameters
 from warptile.layouts.triton.repack import repack
 from warptile.model.group import Experts, Group
+from warptile.model.modules import QuantLinear
+from warptile.model.rows_device import chosen_rows
 from warptile.places import Places
 from warptile.routing import Notices
-from warptile.runtimes.triton.engine import DTYPES, engine_of
+from warptile.runtimes.triton.engine import DTYPES, Engine, engine_of
 from warptile.runtimes.triton.memory import to_tensor
 from warptile.torch_experts import TorchExperts, matmul_id
-from warptile.torch_ops import TableRouter, TorchWeight, add_router, matmul_torch, serve_from_tables
+from warptile.torch_ops import TableRouter, TorchWeight, add_router, current, matmul_torch, serve_from_tables
 from warptile.weights import QuantTensor
+from warptile.workloads.joined import joined, largest_parts
+
+ROWS_A_PROGRAM = 16
 
 
 class TorchBackend:
@@ -34,6 +41,30 @@ class TorchBackend:
         self.joined = _joined_router(serve_from_tables(device, places), device)
         self.device = device
         self.batch_invariant = batch_invariant
+        self._ahead: Thread | None = None
+
+    def expect(self, workload: Workload, dtype: torch.dtype, ms: Sequence[int]) -> None:
+        """Begin to compile what serves a model's linears for these numbers of tokens, while they are loaded. What does
+        not compile is left to its first use."""
+        if self.device.type != "cuda" or self.batch_invariant:
+            return
+        for matrix, largest in largest_parts(workload).items():
+            self.joined.know(*matrix, largest)
+        asked = (p for m in ms for p in joined(workload).problems(m) if not p.grouped)
+        problems = {replace(p, x_dtype=DTYPES[dtype], y_dtype=DTYPES[dtype], count=1): None for p in asked}
+
+        def work() -> None:
+            with suppress(WarptileError), torch.cuda.device(self.device):
+                compile_problems(engine_of(self.device), problems)
+
+        self._ahead = Thread(target=work, daemon=True)
+        self._ahead.start()
+
+    def wait(self) -> None:
+        """Until what `expect` began has ended."""
+        if self._ahead is not None:
+            self._ahead.join()
+            self._ahead = None
 
     def group(self, weights: Sequence[QuantTensor]) -> Group:
         return TorchGroup(weights, self)
@@ -74,7 +105,7 @@ class TorchGroup(Group):
         for i, run in enumerate(_runs(weights)):
             packed = packed_joined(run, backend.device)
             if len(run) > 1:
-                backend.joined.know(packed, run)
+                backend.joined.know(packed.format, packed.n, packed.k, max(w.shape[0] for w in run))
             name = f"words{i}"
             self.register_buffer(name, packed.words, persistent=False)
             self.parts.append((name, packed.format, packed.n, packed.k, [w.shape[0] for w in run]))
@@ -92,19 +123,29 @@ class TorchGroup(Group):
 
 
 def compile_ahead(model: torch.nn.Module, dtype: torch.dtype, ms: Iterable[int]) -> None:
-    """Compile side by side what the packed matmuls of a model on a card need for these numbers of tokens.
+    """Compile side by side what the packed matmuls of a model on a card need for these numbers of tokens; the output
+    matmul is asked for one.
 
     Nothing is done for models whose weights lie elsewhere. What does not compile is left to its first use.
     """
+    plan = getattr(getattr(model, "hf_quantizer", None), "plan", None)
+    if isinstance(backend := getattr(plan, "backend", None), TorchBackend):
+        backend.wait()
+    wanted = tuple(ms)
     problems: dict[Problem, None] = {}
     device = None
-    for group in (module for module in model.modules() if isinstance(module, TorchGroup)):
-        device = group.words0.device
-        for _, format, n, k, _ in group.parts:
-            problems |= {Problem(format, n, k, m, DTYPES[dtype], DTYPES[dtype]): None for m in ms}
-    if device is None:
-        return
-    engine = engine_of(device)
+    for module in model.modules():
+        if isinstance(module, QuantLinear) and isinstance(module.group, TorchGroup):
+            device = module.group.words0.device
+            tokens = (1,) if module is getattr(model, "lm_head", None) else wanted
+            for _, format, n, k, _ in module.group.parts:
+                problems |= {Problem(format, n, k, m, DTYPES[dtype], DTYPES[dtype]): None for m in tokens}
+    if device is not None:
+        compile_problems(engine_of(device), problems)
+
+
+def compile_problems(engine: Engine, problems: Iterable[Problem]) -> None:
+    """Compile side by side what serves some problems."""
     programs: dict[str, Program] = {}
     for problem in problems:
         kernel, tile = kernels.parse_tile(engine.tile(problem))
@@ -124,9 +165,9 @@ class JoinedRouter:
         self._largest: dict[tuple[str, int, int], int] = {}
         self._notices = Notices()
 
-    def know(self, joined: TorchWeight, parts: Sequence[QuantTensor]) -> None:
-        """Take up a joined matrix and its parts."""
-        self._largest[joined.format, joined.n, joined.k] = max(w.shape[0] for w in parts)
+    def know(self, format: str, n: int, k: int, largest: int) -> None:
+        """Take up a joined matrix w[n, k] whose largest part has so many rows."""
+        self._largest[format, n, k] = largest
 
     def __call__(self, problem: Problem) -> str | None:
         """The tile's text; None for other matmuls, and where no part was measured either."""
@@ -162,7 +203,7 @@ def packed_joined(parts: Sequence[QuantTensor], device: torch.device) -> TorchWe
         raise UnusableInput(
             f"weight {first.format.name} [{n}, {k}] takes {needed} bytes, more than a buffer there holds"
         )
-    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+    with current(device):
         source = torch.empty(n * first.format.row_bytes(k), dtype=torch.uint8, device=device)
         done = 0
         for w in parts:
@@ -182,7 +223,7 @@ def _runs(weights: Sequence[QuantTensor]) -> list[list[QuantTensor]]:
 
 
 class TorchRows:
-    """Rows of a packed matrix on its device: their words gathered into a matrix of their own, which is decoded."""
+    """Rows of a packed matrix on its device, decoded in one launch."""
 
     def __init__(self, group: TorchGroup) -> None:
         self._group = group
@@ -195,9 +236,17 @@ class TorchRows:
 
 @torch.library.custom_op("warptile::rows", mutates_args=())
 def _rows(words: torch.Tensor, ids: torch.Tensor, format: str, n: int, k: int, dtype: torch.dtype) -> torch.Tensor:
-    """w[ids[...], :] in `dtype` for quad words of w[n, k]."""
-    few = TorchWeight(gathered(TorchWeight(words, format, n, k), ids.reshape(-1)), format, ids.numel(), k)
-    return dequantized(few, dtype).view(*ids.shape, k)
+    """w[ids[...], :] in `dtype` for quad words of w[n, k], NaN for an id outside."""
+    arranged = arrangement(formats.by_name(format).layout, k)
+    starts, _ = arranged.offsets(n)
+    planes = (*starts[:-1], *(0,) * (MOST_PLANES - len(starts) + 1))
+    out = torch.empty((*ids.shape, k), dtype=dtype, device=words.device)
+    flat = ids.reshape(-1).contiguous()
+    with current(words.device):
+        chosen_rows[(k // arranged.step, -(-flat.numel() // ROWS_A_PROGRAM))](
+            words, flat, out, flat.numel(), n, k, *planes, L=decoder_parameters(arranged), TILE=ROWS_A_PROGRAM
+        )
+    return out
 
 
 @_rows.register_fake
@@ -216,23 +265,3 @@ def dequantized(weight: TorchWeight, dtype: torch.dtype) -> torch.Tensor:
     out = torch.empty((weight.n, weight.k), dtype=dtype, device=weight.words.device)
     engine.decode(engine.prepared(problem, tile.text()), weight.words, out)
     return out
-
-
-def gathered(weight: TorchWeight, ids: torch.Tensor) -> torch.Tensor:
-    """Quad words of the matrix whose row i is row ids[i] of `weight`, to the bit."""
-    arranged = arrangement(formats.by_name(weight.format).layout, weight.k)
-    starts, _ = arranged.offsets(weight.n)
-    targets, total = arranged.offsets(ids.numel())
-    words = torch.zeros(total, dtype=torch.int32, device=ids.device)
-    for plane, start, target in zip(arranged.planes, starts, targets, strict=True):
-        steps, row_bits = weight.k // plane.span, plane.per * plane.bits
-        source, out = (
-            part.view(torch.uint8)[: steps * _padded(n) * row_bits // 8].view(steps, _padded(n), row_bits // 8)
-            for part, n in ((weight.words[start:], weight.n), (words[target:], ids.numel()))
-        )
-        out[:, : ids.numel()] = source[:, ids]
-    return words
-
-
-def _padded(rows: int) -> int:
-    return -(-rows // 16) * 16

@@ -51,6 +51,10 @@ class Group(nn.Module):
             self._held = _Held(x, version, rest)
         return y
 
+    def forward(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        """`compute`, as a module's call: hooks see it."""
+        return self.compute(x)
+
     def compute(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
         """The results of all members, in order."""
         raise NotImplementedError

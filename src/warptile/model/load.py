@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from warptile.model.tensors import ModelTensors
 
 EXTRA = "model"
+EXPECTED_TOKENS = (1, 512)
+"""Numbers of tokens whose matmuls are compiled while a model is loaded."""
 
 
 def load(
@@ -40,22 +42,44 @@ def load(
     used, where it does not fit the memory there is, and for an unknown device.
     """
     require_model()
-    from warptile.model.build import build
-    from warptile.model.memory import refuse_too_large
     from warptile.model.tensors import ModelTensors
     from warptile.model.tokenizer import tokenizer_of
 
     tensors = ModelTensors.of(open_gguf(path))
     where = device or first_device()
-    _refuse_device(where, dense)
-    refuse_too_large(tensors, where, dense, dtype)
+    refuse(tensors, where, dtype, dense)
     tokenizer = tokenizer_of(tensors.file)
+    return load_model(tensors, where, dtype, dense, batch_invariant, places), tokenizer
+
+
+def refuse(tensors: ModelTensors, device: str, dtype: torch.dtype | None = None, dense: bool = False) -> None:
+    """Raises UnusableInput for an unknown device, and where the weights do not fit the memory there is."""
+    from warptile.model.memory import refuse_too_large
+
+    _refuse_device(device, dense)
+    refuse_too_large(tensors, device, dense, dtype)
+
+
+def load_model(
+    tensors: ModelTensors,
+    device: str,
+    dtype: torch.dtype | None = None,
+    dense: bool = False,
+    batch_invariant: bool = False,
+    places: Places | None = None,
+) -> Any:
+    """The model alone; arguments and errors are `load`'s."""
+    from warptile.model.build import build
+
+    refuse(tensors, device, dtype, dense)
     if dense:
-        return build(tensors, None, torch_device(where), _dtype(tensors, where, dtype)), tokenizer
-    backend = _backend(where, batch_invariant, places)
-    model = build(tensors, backend, backend.device, _dtype(tensors, where, dtype))
+        return build(tensors, None, torch_device(device), _dtype(tensors, device, dtype))
+    backend = _backend(device, batch_invariant, places)
+    if device.partition(":")[0] in ("cuda", "hip"):
+        _expect(tensors, backend, _dtype(tensors, device, dtype))
+    model = build(tensors, backend, backend.device, _dtype(tensors, device, dtype))
     weakref.finalize(model, backend.close)
-    return model, tokenizer
+    return model
 
 
 def require_model() -> None:
@@ -104,6 +128,15 @@ def _dtype(tensors: ModelTensors, device: str, dtype: torch.dtype | None) -> tor
     if device.partition(":")[0] not in ("cuda", "hip"):
         return torch.float32
     return torch.bfloat16 if tensors.architecture.half == "bf16" else torch.float16
+
+
+def _expect(tensors: ModelTensors, backend: Backend, dtype: torch.dtype) -> None:
+    """Compile what a prompt and a token need while the weights are packed."""
+    from warptile.model.cuda import TorchBackend
+    from warptile.workloads.model import of_file
+
+    if isinstance(backend, TorchBackend):
+        backend.expect(of_file(tensors.file), dtype, EXPECTED_TOKENS)
 
 
 def _backend(device: str, batch_invariant: bool, places: Places | None) -> Backend:

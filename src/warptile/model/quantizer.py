@@ -18,7 +18,8 @@ from warptile.model.tensors import ModelTensors
 
 METHOD = "warptile"
 SAME_INPUT = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
-"""Siblings that every supported architecture calls once each with the same tensor."""
+"""Siblings that every supported architecture calls once each with the same tensor; `workloads.joined` has them by the
+names of their tensors."""
 
 
 @dataclass(frozen=True)

@@ -70,9 +70,11 @@ class VulkanExperts(Experts):
         """`Session.matmul_id`."""
         rows = x.detach().to(torch.float32).contiguous().numpy()
         shares = None if weights is None else weights.detach().to(torch.float32).contiguous().numpy()
+        clock = self._backend.clock
+        timings: list[Timed] | None = [] if clock.tracing else None
         start = time.perf_counter()
-        y = self._backend.session.matmul_id(rows, self._w, ids.numpy(), shares, experts=self.experts)
-        self._backend.clock.add(self.path, time.perf_counter() - start, [])
+        y = self._backend.session.matmul_id(rows, self._w, ids.numpy(), shares, experts=self.experts, timings=timings)
+        clock.add(self.path, time.perf_counter() - start, timings or [])
         return torch.from_numpy(y).to(x.dtype)
 
 

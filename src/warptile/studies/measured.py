@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
 from scipy.stats import spearmanr
 
-from warptile.contracts import CandidateRejected, Identity, Limits, Problem, Race, UnusableInput
+from warptile.contracts import CandidateRejected, Decision, DeviceState, Identity, Limits, Problem, Race, UnusableInput
+from warptile.journal import Prediction
+from warptile.race import decide
 from warptile.studies.paper import Paper, PaperRow, paper
 from warptile.studies.study import Study
+from warptile.tuning.notes import Book
 from warptile.tuning.stand import Proof
 
 ROUNDS = 40
@@ -94,10 +98,16 @@ class Measured:
 
 
 def measure(
-    study: Study, stand: StudyStand, seconds: float, seed: int = 0, progress: Callable[[str], None] | None = None
+    study: Study,
+    stand: StudyStand,
+    seconds: float,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+    book: Book | None = None,
 ) -> Measured:
     """Prove and race a study's arms in about `seconds`, shared between its problems.
 
+    book: writes a hypothesis for every arm on every problem, and what became of it, into the journal.
     Raises UnusableInput where no arm fits the device or the control fails its proof.
     """
     say = progress or (lambda line: None)
@@ -106,7 +116,7 @@ def measure(
     rows: list[MeasuredRow] = []
     for problem in study.problems:
         mine = [row for row in table.rows if row.problem == problem.name]
-        rows += _problem(study, stand, problem.on(limits), mine, seconds / len(study.problems), seed, say)
+        rows += _problem(study, stand, problem.on(limits), mine, seconds / len(study.problems), seed, say, book)
     arms = _summary(study, rows)
     order = tuple(arm.arm for arm in arms)
     return Measured(
@@ -122,6 +132,7 @@ def _problem(
     seconds: float,
     seed: int,
     say: Callable[[str], None],
+    book: Book | None,
 ) -> list[MeasuredRow]:
     """The rows of one problem: tiles proved once each, the control's first, then one race of all that are right."""
     outcomes: dict[str, tuple[str, str]] = {}
@@ -129,13 +140,14 @@ def _problem(
     control = next((row.tile for row in planned if row.arm == study.control), "")
     if not control:
         return []
+    believed = _believed(study, problem, planned, control, book) if book is not None else {}
     for row in sorted(planned, key=lambda row: row.arm != study.control):
         if row.broken:
             outcomes[row.tile] = ("refused", row.broken[0].text())
         if row.tile in outcomes or row.tile in proved:
             continue
         say(f"proving {row.arm} on {row.problem}")
-        outcome, detail, binary = _proved(stand, row.tile, problem, seed)
+        outcome, detail, binary = _proved(stand, row.tile, problem, seed, book)
         if outcome:
             outcomes[row.tile] = (outcome, detail)
         else:
@@ -148,8 +160,12 @@ def _problem(
     if challengers:
         share = RACE_SHARE * seconds
         deadline = 3 * share + PROVE_DEADLINE_S
-        found = stand.race_all(problem, control, challengers, proved, share, ROUNDS, seed, deadline)
+        with book.record.watching() if book is not None else nullcontext() as watched:
+            found = stand.race_all(problem, control, challengers, proved, share, ROUNDS, seed, deadline)
         races = {race.challenger.tile: race for race in found}
+    if book is not None:
+        state = watched.state if challengers and watched is not None else None
+        _concluded(problem, control, believed, outcomes, races, state, book)
     rows: list[MeasuredRow] = []
     seen: set[str] = set()
     for row in planned:
@@ -163,12 +179,50 @@ def _problem(
     return rows
 
 
-def _proved(stand: StudyStand, tile: str, problem: Problem, seed: int) -> tuple[str, str, int]:
+def _believed(study: Study, problem: Problem, planned: Sequence[PaperRow], control: str, book: Book) -> dict[str, str]:
+    """The hypotheses about a problem's arms, written before anything runs: references by tile."""
+    against = next((row.price for row in planned if row.arm == study.control), None)
+    written: dict[str, str] = {}
+    for row in planned:
+        arm = study.arm(row.arm)
+        if row.tile == control or row.tile in written:
+            continue
+        seconds = (None if against is None else against.seconds, None if row.price is None else row.price.seconds)
+        expect = "refused" if row.broken else arm.expect if arm.against in ("", study.control) else "open"
+        reasons = tuple(rule.text() for rule in row.broken)
+        said = Prediction(row.ratio, seconds, "price", expect, reasons)
+        because = " ".join((arm.why or study.hypothesis).split())
+        written[row.tile] = book.hypothesis(problem, control, row.tile, because, (study.control, arm.name), said)
+    return written
+
+
+def _concluded(
+    problem: Problem,
+    control: str,
+    believed: Mapping[str, str],
+    outcomes: Mapping[str, tuple[str, str]],
+    races: Mapping[str, Race],
+    state: DeviceState | None,
+    book: Book,
+) -> None:
+    """Every hypothesis's race and decision; a study's race is its only one, so that it accepts nothing."""
+    for tile, hypothesis in believed.items():
+        refs = [book.race("study", races[tile], hypothesis, state)] if tile in races else []
+        told = decide(races[tile]) if tile in races else Decision("reject", ": ".join(outcomes.get(tile, ("out", ""))))
+        book.study_decision(problem, control, tile, told, hypothesis, refs)
+
+
+def _proved(stand: StudyStand, tile: str, problem: Problem, seed: int, book: Book | None) -> tuple[str, str, int]:
     """(outcome, detail, binary's id); outcome is empty where the proof says right."""
     try:
-        verdict = stand.prove(tile, [problem], seed, PROVE_DEADLINE_S).verdict
+        proof = stand.prove(tile, [problem], seed, PROVE_DEADLINE_S)
     except CandidateRejected as error:
+        if book is not None:
+            book.reject(tile, problem, error, PROVE_DEADLINE_S)
         return error.outcome, str(error), 0
+    if book is not None:
+        book.proof(tile, problem, [problem.k], proof)
+    verdict = proof.verdict
     return ("", "", verdict.binary) if verdict.right else ("wrong", f"{verdict.failed}: {verdict.detail}", 0)
 
 

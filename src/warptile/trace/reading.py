@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warptile.contracts import UnusableInput
+from warptile.contracts import Ceilings, UnusableInput
 from warptile.gguf.escape import shown
+from warptile.journal import from_json
+from warptile.trace.spans import Span, Trace
 
 MOST_BYTES = 1 << 30
 _NCU_TIME = "gpu__time_duration.sum"
@@ -58,6 +60,25 @@ def read_trace(path: Path) -> tuple[str, list[KernelTime]]:
     if not merged:
         raise UnusableInput(f"{shown(path)}: {source}: no kernel in it")
     return source, merged
+
+
+def read_own_trace(path: Path) -> Trace:
+    """The whole trace that `trace --json` wrote. Raises UnusableInput where the file is not one."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return Trace(
+            str(document["model"]),
+            str(document["device"]),
+            from_json(int, document["prompt"]),
+            from_json(Ceilings, document["ceilings"]),
+            {str(phase): _number(seconds) for phase, seconds in document["wall"].items()},
+            tuple(from_json(Span, span) for span in document["spans"]),
+        )
+    except OSError as error:
+        raise UnusableInput(f"{shown(path)}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UnusableInput(f"{shown(path)}: not a file of `trace --json`: {reason}") from None
 
 
 def _merged(times: Iterable[KernelTime]) -> list[KernelTime]:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from warptile import formats
-from warptile.contracts import Ceilings, Problem
+from warptile.contracts import Ceilings
 
 
 @dataclass(frozen=True)
@@ -40,17 +39,6 @@ class Trace:
     ceilings: Ceilings
     wall: dict[str, float]
     spans: tuple[Span, ...]
-
-
-def floor_seconds(problem: Problem, ceilings: Ceilings) -> float:
-    """The roofline of one matmul: max of bytes / read rate and FLOP / FLOP rate.
-
-    Bytes: the weight as its file holds it, x read and y written once in their types.
-    """
-    size = 4 if problem.x_dtype == "fp32" else 2
-    weight = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
-    nbytes = weight + size * problem.m * (problem.k + problem.n)
-    return max(nbytes / ceilings.read_bytes_per_s, problem.flops / ceilings.flops_per_s)
 
 
 def merged(spans: Iterable[Span], by: tuple[str, ...]) -> list[Span]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
 OP = "warptile::matmul"
@@ -35,16 +37,23 @@ def events(model: nn.Module, work: Callable[[], Any]) -> list[Event]:
         if card:
             torch.cuda.synchronize()
     found: list[Event] = []
+    alone: Counter[tuple[str, float]] = Counter()
     for event in profiler.events():
         name = str(event.name)
-        if name.startswith(_MARK):
+        if event.device_type != DeviceType.CPU:
+            if not name.startswith(_MARK) and not getattr(event, "is_user_annotation", False):
+                alone[name, float(event.time_range.elapsed_us())] += 1
             continue
         layer, matmul = _place(event)
         for kernel in event.kernels or ():
             found.append(Event(str(kernel.name), layer, kernel.duration * 1e-6, "device", matmul))
+            alone[str(kernel.name), float(kernel.duration)] -= 1
         own = float(event.self_cpu_time_total) * 1e-6
         if not card and own > 0 and name.startswith("aten::"):
             found.append(Event(name, layer, own, "host", matmul))
+    # Kernels that no operator launched, as a step's own are, belong to no operator.
+    for (name, duration), count in alone.items():
+        found += [Event(name, "", duration * 1e-6, "device", False)] * max(0, count)
     return found
 
 
@@ -86,10 +95,10 @@ def named_modules(model: nn.Module) -> Iterator[None]:
 def _place(event: Any) -> tuple[str, bool]:
     """(path of the innermost module around an event, whether it is inside a packed matmul)."""
     matmul = event.name == OP
-    at = event.cpu_parent
+    at = event
     while at is not None:
         matmul = matmul or at.name == OP
         if str(at.name).startswith(_MARK):
-            return str(at.name).removeprefix(_MARK), matmul
+            return str(at.name).removeprefix(_MARK).removesuffix(".group"), matmul
         at = at.cpu_parent
     return "", matmul

@@ -13,9 +13,10 @@ from warptile.contracts import Ceilings, Problem, UnusableInput
 from warptile.model.cuda import TorchBackend, TorchGroup
 from warptile.model.runner import Runner
 from warptile.model.vulkan import VulkanBackend
+from warptile.roofline import floor_seconds
 from warptile.runtimes.triton.ceilings import measure
 from warptile.runtimes.triton.engine import DTYPES, engine_of
-from warptile.trace.spans import Span, Trace, floor_seconds
+from warptile.trace.spans import Span, Trace
 from warptile.trace.torch_trace import Event, events
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from warptile.contracts import CandidateRejected, Decision, Problem, Race
 from warptile.proof.version import PROOF_VERSION
 from warptile.race import decide
@@ -16,6 +18,16 @@ CLEAR_ROUNDS = 12
 CLEAR_RATIO = 2.0
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A race and what it decided. hypothesis, races: references of the journal's entries behind it."""
+
+    race: Race
+    told: Decision
+    hypothesis: str
+    races: tuple[str, ...]
 
 
 def recheck(state: State, problem: Problem) -> None:
@@ -45,7 +57,7 @@ def recheck(state: State, problem: Problem) -> None:
     if kept.tile != kept.stock and standing.stock == kept.stock and state.prove(kept.stock, [problem]):
         seconds = clamp(1.5 * RECHECK_ROUNDS * (2 * kept.stock_seconds + kept.seconds), RACE_S)
         try:
-            race = _race(state, "recheck", problem, kept.stock, kept.tile, seconds, RECHECK_ROUNDS, state.seed + 2)
+            race, _ = _race(state, "recheck", problem, kept.stock, kept.tile, seconds, RECHECK_ROUNDS, state.seed + 2)
         except CandidateRejected as error:
             state.distrust(problem, f"failed in a race ({error})")
             return
@@ -103,14 +115,14 @@ def conclude(state: State, problem: Problem) -> None:
         state.tell("decide", f"{problem.text()}  {challenger}")
         try:
             challenger = _against_kept(state, problem, challenger, seconds)
-            race, told = _final(state, problem, standing.stock, challenger, seconds)
+            final = _final(state, problem, standing.stock, challenger, seconds)
         except CandidateRejected as error:
             state.drop(problem, challenger, error, _deadline(seconds))
             conclude(state, problem)
             return
-        winner = challenger if told.outcome == "accept" else standing.stock
-        if race.rounds or winner in standing.seconds:
-            _keep(state, problem, winner, race, told)
+        winner = challenger if final.told.outcome == "accept" else standing.stock
+        if final.race.rounds or winner in standing.seconds:
+            _keep(state, problem, winner, final, final.told)
 
 
 def _challenger(state: State, problem: Problem) -> str | None:
@@ -135,23 +147,36 @@ def _against_kept(state: State, problem: Problem, challenger: str, seconds: floa
     kept = standing.kept
     if kept is None or kept.tile in (challenger, standing.stock) or kept.tile not in standing.seconds:
         return challenger
-    _, told = _final(state, problem, kept.tile, challenger, seconds)
+    told = _final(state, problem, kept.tile, challenger, seconds).told
     return challenger if told.outcome == "accept" else kept.tile
 
 
-def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> tuple[Race, Decision]:
+def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> Raced:
     rounds = _rounds(state, problem)
-    race = _race(state, "final", problem, stock, challenger, seconds, rounds, state.seed)
-    told = decide(race)
+    believed = state.notes.hypothesis(problem, stock, challenger)
+    race, ref = _race(state, "final", problem, stock, challenger, seconds, rounds, state.seed, believed)
+    told, refs = decide(race), [ref]
     if told.outcome == "undecided" and race.low > 1 + race.floor:
-        told = decide(race, _race(state, "confirm", problem, stock, challenger, seconds, rounds, state.seed + 1))
-    return race, told
+        again, ref = _race(state, "confirm", problem, stock, challenger, seconds, rounds, state.seed + 1, believed)
+        told, refs = decide(race, again), [*refs, ref]
+    return Raced(race, told, believed, tuple(refs))
 
 
 def _race(
-    state: State, stage: str, problem: Problem, stock: str, challenger: str, seconds: float, rounds: int, seed: int
-) -> Race:
-    """Race and write down; a race that an interrupted run finished without deciding is taken as it is."""
+    state: State,
+    stage: str,
+    problem: Problem,
+    stock: str,
+    challenger: str,
+    seconds: float,
+    rounds: int,
+    seed: int,
+    hypothesis: str | None = None,
+) -> tuple[Race, str]:
+    """Race and write down; a race that an interrupted run finished without deciding is taken as it is.
+
+    Returns the race and the reference of its entry.
+    """
     standing = state.standings[problem]
     if stage in ("final", "confirm") and standing.reuse == "resumed" and standing.kept is None:
         sources = [state.notes.source_of(tile, problem) for tile in (stock, challenger)]
@@ -159,9 +184,9 @@ def _race(
             return known
     ids = state.ids(problem, [stock, challenger])
     fresh = stage == "confirm"
-    race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, _deadline(seconds), fresh)
-    state.notes.race(stage, race)
-    return race
+    with state.notes.record.watching() as watched:
+        race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, _deadline(seconds), fresh)
+    return race, state.notes.race(stage, race, hypothesis, watched.state)
 
 
 def _deadline(seconds: float) -> float:
@@ -169,8 +194,9 @@ def _deadline(seconds: float) -> float:
     return 30.0 + 10 * seconds
 
 
-def _keep(state: State, problem: Problem, winner: str, race: Race | None, told: Decision) -> None:
+def _keep(state: State, problem: Problem, winner: str, final: Raced | None, told: Decision) -> None:
     standing, identity = state.standings[problem], state.notes.identity
+    race = final.race if final is not None else None
     won = race is not None and winner == race.challenger.tile
     seconds = stock_seconds = standing.seconds[winner]
     if race is not None and race.rounds:
@@ -194,7 +220,8 @@ def _keep(state: State, problem: Problem, winner: str, race: Race | None, told: 
         run=state.notes.journal.run,
     )
     challenger = race.challenger.tile if race is not None else winner
-    state.notes.decide(problem, standing.group.layout, challenger, point)
+    behind = (final.hypothesis, final.races) if final is not None else (None, ())
+    state.notes.decide(problem, standing.group.layout, challenger, point, *behind)
     state.rows[problem] = _row(state, problem, point, race, told.reason)
 
 

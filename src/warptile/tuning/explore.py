@@ -138,7 +138,8 @@ def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
     seconds = min(seconds, max(LEAST_STEP_S, state.budget.left()))
     deadline = 30.0 + 5 * seconds
     try:
-        screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, deadline)
+        with state.notes.record.watching() as watched:
+            screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, deadline)
     except CandidateRejected as error:
         if len(arms) == 1:
             state.drop(problem, arms[0], error, deadline)
@@ -146,7 +147,7 @@ def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
             for arm in arms:
                 _measure(state, problem, [arm])
         return
-    state.notes.screening(problem, screening)
+    state.notes.screening(problem, screening, watched.state)
     standing.group.taken.difference_update(arm.tile for arm in screening.unmeasured)
     measured = {s.arm.tile: s.seconds for s in (*screening.survivors, *screening.dropped)}
     shared = [t for t in measured if t in standing.seconds]

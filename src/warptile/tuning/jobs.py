@@ -50,7 +50,7 @@ def prove_all_job(
             break
     kernel, tile = resolve(text)
     binary = runtime.compile(kernel.source(tile, problems[0][0], runtime.limits()))
-    return Proof(joined(verdicts), binary.key, binary.compile_seconds)
+    return Proof(joined(verdicts), binary.key, binary.compile_seconds, runtime.resources(binary))
 
 
 def joined(verdicts: Sequence[Verdict]) -> Verdict:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from warptile.contracts import (
     CandidateRejected,
     Decision,
+    DeviceState,
     Identity,
     Kernel,
     Limits,
@@ -20,7 +21,8 @@ from warptile.contracts import (
     UnusableInput,
 )
 from warptile.contracts.launch import Source
-from warptile.journal import Journal, entries
+from warptile.journal import Asked, Entry, Journal, Prediction, entries
+from warptile.journal.record import STUDY, Record
 from warptile.race import Screening
 from warptile.tables import Point, Table
 from warptile.tuning.recall import Recall
@@ -35,22 +37,17 @@ def source_hash(source: Source) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-class Notes:
-    """The record of one run on one device. tried, rejected: candidates proved or refused in this run."""
+class Book:
+    """What a run writes of candidates and races: each with its price and the hash of its source.
 
-    def __init__(
-        self,
-        journal: Journal,
-        table: Table,
-        recall: Recall,
-        identity: Identity,
-        limits: Limits,
-        kernels: Mapping[str, Kernel],
-    ) -> None:
-        self.journal, self.table, self.recall, self.identity = journal, table, recall, identity
+    kernels: by name. tried, rejected: candidates proved or refused in this run.
+    """
+
+    def __init__(self, record: Record, kernels: Mapping[str, Kernel]) -> None:
+        self.record = record
         self.tried = 0
         self.rejected = 0
-        self._limits, self._kernels = limits, kernels
+        self._limits, self._kernels = record.limits, kernels
         self._sources: dict[tuple[str, Problem], str] = {}
 
     def parse(self, text: str) -> tuple[Kernel, Tile]:
@@ -86,8 +83,8 @@ class Notes:
         """A candidate is out; deadline: seconds the step was given."""
         self.rejected += 1
         source, price = self.source_of(text, problem), self.price(text, problem)
-        self.journal.append(
-            entries.candidate(self.identity, text, problem, error.outcome, str(error), source, price, deadline)
+        self.record.append(
+            entries.candidate(self.record.identity, text, problem, error.outcome, str(error), source, price, deadline)
         )
 
     def proof(self, text: str, problem: Problem, ks: list[int], proof: Proof) -> None:
@@ -95,13 +92,73 @@ class Notes:
         self.tried += 1
         self.rejected += not proof.verdict.right
         source, price = self.source_of(text, problem), self.price(text, problem)
-        self.journal.append(
+        self.record.append(
             entries.verdict(
-                self.identity, text, problem, proof.verdict, source, proof.artefact, ks, proof.compile_seconds, price
+                self.record.identity,
+                text,
+                problem,
+                proof.verdict,
+                source,
+                proof.artefact,
+                ks,
+                proof.compile_seconds,
+                price,
+                proof.resources,
+                self.record.asked.verb or "tune",
             )
         )
 
-    def screening(self, problem: Problem, screening: Screening) -> None:
+    def hypothesis(
+        self,
+        problem: Problem,
+        control: str,
+        arm: str,
+        because: str = "",
+        names: Sequence[str] = (),
+        said: Prediction | None = None,
+    ) -> str:
+        """What the prices, or the person who asked, expect of two tiles that race next; its reference.
+
+        because, names, said: as in `Record.hypothesis`.
+        """
+        prices = (self.price(control, problem), self.price(arm, problem))
+        return self.record.hypothesis(problem, (control, arm), prices, because, names, said)
+
+    def race(self, stage: str, race: Race, hypothesis: str | None = None, state: DeviceState | None = None) -> str:
+        """A race ended; hypothesis: the reference of what it answers. Its own reference."""
+        problem, tiles = race.challenger.problem, (race.incumbent.tile, race.challenger.tile)
+        sources = (self.source_of(tiles[0], problem), self.source_of(tiles[1], problem))
+        prices = (self.price(tiles[0], problem), self.price(tiles[1], problem))
+        return self.record.race(stage, race, sources, prices, state, hypothesis)
+
+    def study_decision(
+        self, problem: Problem, control: str, arm: str, told: Decision, hypothesis: str, races: Sequence[str]
+    ) -> str:
+        """What a study concludes, which changes no table; its reference."""
+        return self.record.decision(problem, control, arm, told, hypothesis, races, STUDY)
+
+
+class Notes(Book):
+    """The record of one tune on one device: also of what its table serves from now on.
+
+    asked: who asked and why; past: entries of earlier runs.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        table: Table,
+        recall: Recall,
+        identity: Identity,
+        limits: Limits,
+        kernels: Mapping[str, Kernel],
+        asked: Asked | None = None,
+        past: Iterable[Entry] = (),
+    ) -> None:
+        super().__init__(Record(journal, identity, limits, asked, past), kernels)
+        self.journal, self.table, self.recall, self.identity = journal, table, recall, identity
+
+    def screening(self, problem: Problem, screening: Screening, state: DeviceState | None = None) -> None:
         """Tiles were compared."""
         measured = [(s.arm.tile, s.seconds, s.samples) for s in (*screening.survivors, *screening.dropped)]
         arms = [
@@ -114,18 +171,20 @@ class Notes:
             }
             for tile, seconds, samples in [*measured, *((arm.tile, None, 0) for arm in screening.unmeasured)]
         ]
-        self.journal.append(entries.screening(self.identity, problem, arms))
+        self.journal.append(entries.screening(self.identity, problem, arms, state))
 
-    def race(self, stage: str, race: Race) -> None:
-        """A race ended."""
-        problem, tiles = race.challenger.problem, (race.incumbent.tile, race.challenger.tile)
-        sources = (self.source_of(tiles[0], problem), self.source_of(tiles[1], problem))
-        self.journal.append(entries.race(self.identity, stage, race, sources, self.price(tiles[1], problem)))
-
-    def decide(self, problem: Problem, layout: str, challenger: str, point: Point) -> None:
+    def decide(
+        self,
+        problem: Problem,
+        layout: str,
+        challenger: str,
+        point: Point,
+        hypothesis: str | None = None,
+        races: Sequence[str] = (),
+    ) -> None:
         """What is served from now on: journal first, then the table, saved at once."""
         told = Decision(point.outcome, point.reason)
-        self.journal.append(entries.decision(self.identity, problem, point.stock, challenger, told))
+        self.record.decision(problem, point.stock, challenger, told, hypothesis, races, layout)
         key = self.table.put(problem, layout, point)
         self.journal.append(entries.table(self.identity, "put", key, point))
         self.table.save()

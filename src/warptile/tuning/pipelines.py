@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warptile import formats
-from warptile.contracts import CandidateRejected, Decision, Kernel, Problem, Race, UnusableInput
+from warptile.contracts import CandidateRejected, Decision, Kernel, Price, Problem, Race, UnusableInput
 from warptile.journal import Journal, entries, to_json
+from warptile.journal.record import Record
 from warptile.proof.version import PROOF_VERSION
 from warptile.race import decide
 from warptile.search import rank
@@ -105,6 +106,7 @@ class PipelineTuner:
         self._clock = clock or Budget(math.inf)
         self._until = 0.0
         self._limits, self._identity = stand.describe()
+        self._record = Record(journal, self._identity, self._limits)
         key = PipelineKey.of(kernel.name, base, formats.by_name(base.format).layout.name)
         self.pipelines = table.pipelines_of(key) or Pipelines(key, Thresholds())
         self.problems = representatives(base.n, base.k, self.pipelines.thresholds, base)
@@ -196,10 +198,17 @@ class PipelineTuner:
     def _race(self, problem: Problem, incumbent: str, challenger: str, rounds: int, seed: int, fresh: bool) -> Race:
         ids = self._ids(problem, [incumbent, challenger])
         seconds = max(_LEAST_S, min(0.3 * self._seconds, 0.3 * self._left()))
-        race = self._stand.race(problem, incumbent, challenger, ids, seconds, rounds, seed, 30 + 10 * seconds, fresh)
+        with self._record.watching() as watched:
+            race = self._stand.race(
+                problem, incumbent, challenger, ids, seconds, rounds, seed, 30 + 10 * seconds, fresh
+            )
         sources = self._source(incumbent, problem), self._source(challenger, problem)
-        self._journal.append(entries.race(self._identity, "pipeline", race, sources))
+        prices = self._price(incumbent, problem), self._price(challenger, problem)
+        self._record.race("pipeline", race, sources, prices, watched.state)
         return race
+
+    def _price(self, tile: str, problem: Problem) -> Price:
+        return self._kernel.price(self._kernel.tile_type.parse(tile), problem, self._limits)
 
     def _source(self, tile: str, problem: Problem) -> str:
         own = self._kernel.tile_type.parse(tile)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from warptile.contracts import DeviceLost, Identity, OutOfMemory, Problem, Race, Timeout, Verdict
-from warptile.journal import Entry, from_json, to_json
+from warptile.contracts import Ceilings, DeviceLost, Identity, OutOfMemory, Problem, Race, Timeout, Verdict
+from warptile.journal import Entry, from_json, ref_of, to_json
 from warptile.tables import Key
 from warptile.tuning.result import bare
 from warptile.tuning.stand import Proof
@@ -19,7 +19,8 @@ class Recall:
     """Verdicts, screenings, races and rejections of earlier runs with the same identity and proof version.
 
     Looked up by the hash of a candidate's source, so that a changed kernel is measured anew. What was timed before a
-    table's key was forgotten is forgotten too. used: how many answers were given.
+    table's key was forgotten is forgotten too. used: how many answers were given. ceilings: what the device was
+    last seen to reach.
 
     A candidate that was lost, ran out of time or of memory is out for good the second time: the first may have been
     the machine's doing (another load, a killed worker).
@@ -27,9 +28,10 @@ class Recall:
 
     def __init__(self, entries: Iterable[Entry], identity: Identity, proof: int) -> None:
         self._proofs: dict[str, dict[int, Proof]] = defaultdict(dict)
-        self._races: dict[tuple[str, Problem, str, str], Race] = {}
+        self._races: dict[tuple[str, Problem, str, str], tuple[Race, str]] = {}
         self._screenings: dict[Problem, list[dict[str, tuple[str, float]]]] = defaultdict(list)
         self._rejections: dict[tuple[str, Problem], list[tuple[str, str, float]]] = defaultdict(list)
+        self.ceilings: Ceilings | None = None
         self.used = 0
         who = to_json(identity)
         for entry in entries:
@@ -42,7 +44,8 @@ class Recall:
     def _take(self, entry: Entry, proof: int) -> None:
         if entry["kind"] == "verdict":
             verdict = from_json(Verdict, entry["verdict"])
-            if verdict.version == proof:
+            # A single proof or a study draws its weights; a tune also proves on the model's own.
+            if verdict.version == proof and (entry["verb"] == "tune" or not verdict.right):
                 found = Proof(verdict, entry["artefact"], float(entry["compile_seconds"]))
                 self._proofs[entry["source"]].update({int(k): found for k in entry["ks"]})
         elif entry["kind"] == "race" and entry["stage"] == "screen":
@@ -53,11 +56,13 @@ class Recall:
         elif entry["kind"] == "race":
             race = from_json(Race, entry["race"])
             first, second = entry["sources"]
-            self._races[entry["stage"], bare(race.challenger.problem), first, second] = race
+            self._races[entry["stage"], bare(race.challenger.problem), first, second] = (race, ref_of(entry))
         elif entry["kind"] == "candidate":
             place = (entry["source"], bare(from_json(Problem, entry["problem"])))
             given = float(entry["deadline"]) if entry["outcome"] == Timeout.outcome else float("inf")
             self._rejections[place].append((entry["outcome"], entry["reason"], given))
+        elif entry["kind"] == "run" and entry["event"] == "ceilings":
+            self.ceilings = from_json(Ceilings, entry["ceilings"])
         elif entry["kind"] == "table" and entry["action"] == "forget":
             key = from_json(Key, entry["key"])
             for problem in [p for p in self._screenings if _within(p, key)]:
@@ -79,8 +84,8 @@ class Recall:
             return (wrong or found)[0]
         return None
 
-    def race(self, stage: str, problem: Problem, incumbent: str, challenger: str) -> Race | None:
-        """The last race of these two sources on this shape, in this order."""
+    def race(self, stage: str, problem: Problem, incumbent: str, challenger: str) -> tuple[Race, str] | None:
+        """The last race of these two sources on this shape, in this order, and the reference of its entry."""
         found = self._races.get((stage, bare(problem), incumbent, challenger))
         self.used += found is not None
         return found

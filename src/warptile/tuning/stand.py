@@ -9,17 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from warptile.contracts import Identity, Limits, Problem, Race, Verdict
+from warptile.contracts import Ceilings, Identity, Limits, Problem, Race, Resources, Verdict
 from warptile.race import Screening
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A verdict and the binary it is about. artefact: `Binary.key`; compile_seconds: what compiling took."""
+    """A verdict and the binary it is about. artefact: `Binary.key`; compile_seconds: what compiling took.
+
+    resources: what the driver's compiler reports of the binary; None where it says nothing.
+    """
 
     verdict: Verdict
     artefact: str
     compile_seconds: float
+    resources: Resources | None = None
 
 
 class Stand(Protocol):
@@ -31,6 +35,10 @@ class Stand(Protocol):
 
     def describe(self) -> tuple[Limits, Identity]:
         """Limits and identity of the open device."""
+        ...
+
+    def ceilings(self) -> Ceilings:
+        """Measured read bytes/s, FLOP/s and empty launch."""
         ...
 
     def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:

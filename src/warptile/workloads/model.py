@@ -27,7 +27,11 @@ def from_gguf(path: str | Path) -> Workload:
     Raises UnusableInput where the file cannot be read, where expert tensors and metadata disagree, and where nothing
     is left to ask for.
     """
-    model = open_gguf(path)
+    return of_file(open_gguf(path))
+
+
+def of_file(model: GGUFFile) -> Workload:
+    """`from_gguf` of an open file."""
     names = format_names()
     groups: dict[tuple[str, int, int, str, int, int], list[TensorInfo]] = {}
     unsupported: dict[str, list[TensorInfo]] = {}
@@ -52,7 +56,7 @@ def from_gguf(path: str | Path) -> Workload:
     if not rows:
         listed = ", ".join(f"{name} ({count} tensors)" for name, count, _ in left_out) or "no weights at all"
         raise UnusableInput(f"{shown(model.path)}: no matmul in a format with a kernel; the file has {listed}")
-    return Workload(_name(model), str(path), rows, left_out)
+    return Workload(_name(model), str(model.path), rows, left_out)
 
 
 def _part_in(model: GGUFFile, tensor: TensorInfo) -> Kind:

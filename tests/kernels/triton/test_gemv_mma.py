@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,9 @@ def test_activations_over_their_largest_move_by_less_than_tf32() -> None:
         ({"split_k": 64}, "every part of k has a step"),
         ({"tile_m": 16, "tile_n": 32}, "shared bytes fit a program"),
         ({"registers": 16}, "registers is 0 or 32 to the most a thread has"),
+        ({"direct": 1}, "direct is 0, or 1 or 2 for fp16 rows, at least 8 a tile"),
+        ({"direct": 3, "tile_m": 8}, "direct is 0, or 1 or 2 for fp16 rows, at least 8 a tile"),
+        ({"direct": 2, "tile_m": 8}, "direct = 2 takes groups of four warps, each with 16 rows of its own"),
     ],
 )
 def test_a_broken_rule_is_named(h200: Limits, changed: dict[str, int], rule: str) -> None:
@@ -107,10 +111,31 @@ def test_dependent_launches_are_for_cards_that_have_them(h200: Limits) -> None:
     assert not KERNEL.broken_rules(GemvMmaTile(16, 1), Q4_K, devices.by_name("rtx-4070", "cuda"))
 
 
-def test_few_instructions_and_no_spill_for_hopper(tmp_path: Path, h200: Limits) -> None:
-    """Codes, scales and sums stay in registers: at most 2.5 instructions a weight, none on a thread's own memory."""
+def test_copied_rows_are_for_fp16_and_groups_of_warps_for_hopper(h200: Limits) -> None:
+    """What the copies and the instructions of four warps cannot do is refused before it is compiled."""
+    tile = GemvMmaTile(64, 8, 8, 4, 4, 2, 2, direct=2)
+    assert not KERNEL.broken_rules(tile, Q4_K, h200)
+    for problem in (replace(Q4_K, x_dtype="bf16", y_dtype="bf16"), replace(Q4_K, format="TQ1_0")):
+        assert KERNEL.broken_rules(tile, problem, h200)
+    (rule,) = KERNEL.broken_rules(tile, Q4_K, devices.by_name("rtx-4070", "cuda"))
+    assert rule.well_formed
+    assert not KERNEL.broken_rules(replace(tile, direct=1), Q4_K, devices.by_name("rtx-4070", "cuda"))
+
+
+@pytest.mark.parametrize(
+    ("tile", "a_weight", "matrix"),
+    [
+        ("tile_n=16,tile_m=1,warps=8,steps=2,ahead=2,pdl=1,registers=128", 2.5, 32),
+        ("tile_n=64,tile_m=8,split_k=8,warps=4,row_warps=4,steps=2,ahead=2,pdl=1,registers=128,direct=1", 2.5, 32),
+        ("tile_n=64,tile_m=16,split_k=8,warps=4,row_warps=4,steps=2,ahead=2,registers=128,direct=2", 2.7, 32),
+    ],
+)
+def test_few_instructions_and_no_spill_for_hopper(
+    tmp_path: Path, h200: Limits, tile: str, a_weight: float, matrix: int
+) -> None:
+    """Codes, scales and sums stay in registers: few instructions a weight, none on a thread's own memory."""
     script = Path(__file__).parents[3] / "benchmarks" / "instructions.py"
-    tile = "triton.gemv_mma:tile_n=16,tile_m=1,warps=8,steps=2,ahead=2,pdl=1,registers=128"
+    tile = f"triton.gemv_mma:{tile}"
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, str(script), "--json", "--device", "h200", "Q4_K", "4096", "14336", "1", "fp16", tile],
@@ -120,7 +145,7 @@ def test_few_instructions_and_no_spill_for_hopper(tmp_path: Path, h200: Limits) 
         pytest.skip("this Triton brings no cuobjdump")
     assert done.returncode == 0, done.stderr[-2000:]
     (found,) = json.loads(done.stdout)
-    assert found["a_weight"] <= 2.5
-    assert found["matrix"] == 32
+    assert found["a_weight"] <= a_weight
+    assert found["matrix"] == matrix
     assert found["loop_accesses"] == 0
     assert found["shared"] == shared_bytes(kernels.parse_tile(tile)[1], Q4_K)  # type: ignore[arg-type]

@@ -6,10 +6,12 @@ from typing import Any
 
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language._core import _unwrap_if_constexpr, builtin
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import tma
 
 # Since 3.7 the older name is there and refuses.
 copy_box = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
+copy_later = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 barrier = getattr(gl, "barrier", None) or gl.thread_barrier
 
 

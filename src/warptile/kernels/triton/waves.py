@@ -71,9 +71,9 @@ def spills(limits: Limits, tile_n: int, tile_m: int, step: int, warps: int, stag
     return tile_n * STEP < FEWEST_ROWS * step or crowded or waves.rows * waves.columns > MOST_PRODUCTS
 
 
-def codes_spill(limits: Limits, tile_n: int, step: int, warps: int, stages: int, registers: int) -> bool:
+def codes_spill(limits: Limits, tile_n: int, step: int, warps: int, stages: int, registers: int, parts: int) -> bool:
     """Whether a tile that multiplies int8 codes spills in AMD's K loop. registers: the paper's count, loads of x in
-    flight included."""
+    flight included. parts: scales a block."""
     threads = warps * limits.subgroup
     if limits.subgroup > 32:
         narrow = threads * max(2, stages) > 2 * THREADS_A_ROW * tile_n
@@ -81,4 +81,6 @@ def codes_spill(limits: Limits, tile_n: int, step: int, warps: int, stages: int,
         return narrow or (warps >= 8 and registers > WAVE64_CODES)
     if threads > THREADS_A_ROW * tile_n or (stages > 2 and 2 * threads > THREADS_A_ROW * tile_n):
         return True
-    return registers > WAVE32_CODES or tile_n * step > threads * NARROW_ELEMENTS
+    # Codes masked for one scale live beside those masked for the next.
+    widest = threads * NARROW_ELEMENTS // (2 if parts > 1 else 1)
+    return registers > WAVE32_CODES or tile_n * step > widest

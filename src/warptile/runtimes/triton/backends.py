@@ -9,29 +9,28 @@ import platform
 import re
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from warptile.contracts import CandidateRejected, DoesNotFit, Identity, Limits, Resources, UnusableInput
+from warptile.contracts import DoesNotFit, Identity, Limits, Resources, UnusableInput
 from warptile.kernels.triton.program import Build, Program
 from warptile.runtimes.entry import DeviceEntry
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import ptxas_version
 from warptile.runtimes.triton.compiling import (
     Compiled,
-    compile_side_by_side,
     gpu_target,
     imported,
     machine_code,
-    program_key,
 )
 from warptile.runtimes.triton.hazards import hazards_of
+from warptile.runtimes.triton.kept_keys import kept_key, known_key
 from warptile.runtimes.triton.limits import device_limits, interpreter_limits
 from warptile.runtimes.triton.require import require_torch, require_triton
 from warptile.runtimes.triton.running import Launcher
+from warptile.runtimes.triton.side_by_side import Compilers
 
 # A launch waits this long on the device before a timed series, for the host to enqueue all of it.
 _SLEEP_SECONDS_A_LAUNCH = 60e-6
@@ -50,6 +49,7 @@ class Backend(Protocol):
     def key(self, program: Program) -> str: ...
     def build(self, build: Build, key: str, cache: Path | None) -> Launcher: ...
     def ahead(self, programs: Sequence[Program], cache: Path | None) -> None: ...
+    def close(self) -> None: ...
     def resources(self, launchers: Sequence[Launcher]) -> Resources | None: ...
     def hazards(self, launchers: Sequence[Launcher]) -> tuple[str, ...]: ...
     def synchronize(self) -> None: ...
@@ -125,6 +125,8 @@ class Card:
         self._limits = device_limits(index)
         architecture = next(f for f in self._limits.features if f.startswith(("sm_", "gfx")))
         self.target = gpu_target("hip" if self._hip else "cuda", architecture)
+        self._architecture = architecture
+        self._compilers: dict[Path | None, Compilers] = {}
 
     def limits(self) -> Limits:
         """Limits through CUDA or ROCm."""
@@ -148,12 +150,23 @@ class Card:
         return launcher
 
     def ahead(self, programs: Sequence[Program], cache: Path | None) -> None:
-        """Compile side by side what `build` will be asked for; failures are left to it."""
-        wanted = []
+        """Compile side by side what `build` will be asked for; failures are left to it.
+
+        What was lowered here before, by another process too, is taken to be in Triton's cache.
+        """
+        extra = {"compiler": _compiler(self._hip)}
         for program in programs:
-            with suppress(CandidateRejected):
-                wanted += [(build, self.key(program)) for build in program.builds]
-        compile_side_by_side(wanted, self.target, cache)
+            if program not in self.keys and (found := known_key(program, self.target, extra)) is not None:
+                self.keys[program] = found
+        wanted = [program for program in programs if program not in self.keys]
+        if wanted:
+            compilers = self._compilers.setdefault(cache, Compilers(self._architecture, cache))
+            self.keys |= compilers.keys(wanted)
+
+    def close(self) -> None:
+        """End the processes that compiled."""
+        for compilers in self._compilers.values():
+            compilers.close()
 
     def resources(self, launchers: Sequence[Launcher]) -> Resources | None:
         """Registers, spills and shared bytes, the most over the builds."""
@@ -200,7 +213,7 @@ class Card:
 
 def compiled_key(program: Program, target: Any, hip: bool) -> str:
     """`Backend.key` of a card with that target; needs no card."""
-    return program_key(program.builds, program.enqueue, target, {"compiler": _compiler(hip)})
+    return kept_key(program, target, {"compiler": _compiler(hip)})
 
 
 class _Address:
@@ -314,6 +327,9 @@ class Interpreter:
 
     def ahead(self, programs: Sequence[Program], cache: Path | None) -> None:
         """Nothing is compiled."""
+
+    def close(self) -> None:
+        """Nothing was started."""
 
     def resources(self, launchers: Sequence[Launcher]) -> Resources | None:
         """None: nothing is compiled."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warptile.contracts import CandidateRejected, CompileFailed, DoesNotFit, UnusableInput
+from warptile.contracts import CompileFailed, DoesNotFit, UnusableInput
 from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import own_assembler
@@ -22,7 +20,6 @@ from warptile.runtimes.triton.marked import REVISION, marked_file
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
-MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -72,6 +69,12 @@ def _source(build: Build, identity: int) -> Any:
     if missing:
         raise UnusableInput(f"{build.function} has no argument {', '.join(sorted(missing))}")
     return ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
+
+
+def lowering_source(build: Build) -> Any:
+    """Triton's source of a build with id 0; its `hash` covers the text of the device function and of what it calls,
+    types and constants. Raises CompileFailed."""
+    return _checked(build, lambda: _source(build, 0))
 
 
 def _box_type(box: Box) -> str:
@@ -149,23 +152,6 @@ def cached_in(cache: Path | None) -> Iterator[None]:
     with triton.knobs.cache.scope():
         triton.knobs.cache.dir = str(cache)
         yield
-
-
-def compile_side_by_side(builds: Sequence[tuple[Build, str]], target: Any, cache: Path | None) -> None:
-    """Fill Triton's cache with builds (and their keys), in as many threads as the host has processors, 8 at most.
-
-    One that fails is left: whoever asks for it by itself is told why.
-    """
-
-    def one(each: tuple[Build, str]) -> None:
-        with suppress(CandidateRejected):
-            machine_code(each[0], target, each[1], None)
-
-    threads = min(MOST_THREADS, len(builds), os.cpu_count() or 1)
-    if threads < 2:
-        return
-    with cached_in(cache), own_assembler(), ThreadPoolExecutor(threads) as pool:
-        list(pool.map(one, builds))
 
 
 def _checked(build: Build, work: Any) -> Any:

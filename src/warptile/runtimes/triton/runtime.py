@@ -202,9 +202,10 @@ class TritonRuntime:
         return list(self._executed)
 
     def close(self) -> None:
-        """Drop binaries and scratch memory. A second call does nothing."""
+        """Drop binaries and scratch memory, end what compiles. A second call does nothing."""
         self.scratch.clear()
         self._binaries.clear()
+        self._backend.close()
 
     def _run(self, launches: Sequence[Launch], timed: bool) -> list[float]:
         if len(launches) > len(self._ids):

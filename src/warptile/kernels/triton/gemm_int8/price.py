@@ -31,13 +31,13 @@ def price(tile: GemmInt8Tile, problem: Problem, limits: Limits) -> Price:
     threads = tile.warps * limits.subgroup
     blocks = blocks_of(problem)
     accumulators = tile.tile_n * tile.tile_m // threads
-    # A block's whole-number sums, their scaled values, and the weights' codes on their way.
-    operands = 2 * accumulators + tile.tile_n * blocks.size // threads
+    # A block's whole-number sums for each of its scales, their scaled values, and the weights' codes on their way.
+    operands = 2 * blocks.parts * accumulators + tile.tile_n * blocks.size // threads
     held = registers(limits, accumulators, operands, OVERHEAD)
     if waves.is_amd(limits):
         flying = (tile.stages - 1) * tile.tile_m * tile.tile_k // 4 // threads
         count = accumulators + operands + OVERHEAD + flying
-        spills = waves.codes_spill(limits, tile.tile_n, tile.tile_k, tile.warps, tile.stages, count)
+        spills = waves.codes_spill(limits, tile.tile_n, tile.tile_k, tile.warps, tile.stages, count, blocks.parts)
         held = replace(held, spills=spills)
     shared = shared_bytes(tile, problem)
     resident = residency(limits, threads, shared, held.count)

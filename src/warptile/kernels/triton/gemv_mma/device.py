@@ -8,6 +8,15 @@ from triton.experimental.gluon.language.nvidia.ampere import mma_v2
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from warptile.kernels.triton.gemv_mma.activations import load_pairs, stage, staged_at_once, undo
+from warptile.kernels.triton.gemv_mma.as_it_lies import (
+    add_group_step,
+    await_rows,
+    batches,
+    copy_rows,
+    group_layout,
+    right_factor,
+    rows_layout,
+)
 from warptile.kernels.triton.gemv_mma.codes import along, load_codes, weights_of
 from warptile.kernels.triton.gemv_mma.layouts import sums_layout, x_layout
 from warptile.kernels.triton.gemv_mma.scales import factors_of, load_scales, unit_factors
@@ -95,22 +104,28 @@ def right(memory, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, TOKENS:
 
 @gluon.jit
 def add_stretch(
-    acc, more, w0, w1, w2, a, b, c, memory, up, down,
+    acc, more, w0, w1, w2, a, b, c, memory, at, up, down,
     L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
-    TOKENS: gl.constexpr, COLUMNS: gl.constexpr,
+    TOKENS: gl.constexpr, COLUMNS: gl.constexpr, DIRECT: gl.constexpr,
 ):  # fmt: skip
-    """The sums of a warp's first 16 rows and of the next, with a stretch's products added: a step and 16 rows after
-    another, so that few weights are held at once."""
+    """The sums of a warp's first 16 rows and of the next, with the products of stretch `at` added: a step and 16 rows
+    after another, so that few weights are held at once."""
     factors = factors_of(a, b, c, up, down, L, WARPS, N, U, R)
     for u in gl.static_range(U):
         s0 = one_step(w0, u)
         s1 = one_step(w1, u)
         s2 = one_step(w2, u)
         sf = one_step(factors, u)
-        x = right(memory.slice(u, 1, 1), L, WARPS, N, TOKENS, COLUMNS)
-        acc = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 0), x, acc)
-        if R == 32 * N:
-            more = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 1), x, more)
+        if DIRECT == 2:
+            acc = add_group_step(acc, left(s0, s1, s2, sf, L, WARPS, N, 0), memory, (at * U + u) * 2, N, TOKENS)
+        else:
+            if DIRECT:
+                x = right_factor(memory.index(at).slice(u, 1, 1), WARPS, N, TOKENS, 32 * L[2])
+            else:
+                x = right(memory.index(at).slice(u, 1, 1), L, WARPS, N, TOKENS, COLUMNS)
+            acc = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 0), x, acc)
+            if R == 32 * N:
+                more = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 1), x, more)
     return acc, more
 
 
@@ -119,7 +134,7 @@ def gemv_mma(
     X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
     L: gl.constexpr, ROWS: gl.constexpr, TOKENS: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr,
     SPLIT_K: gl.constexpr, STRETCHES: gl.constexpr, FULL: gl.constexpr, AHEAD: gl.constexpr, PDL: gl.constexpr,
-    BUILD_ID: gl.constexpr,
+    DIRECT: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for TOKENS rows of x and ROWS rows of w a program, k in SPLIT_K parts.
 
@@ -146,18 +161,38 @@ def gemv_mma(
     padded = (rows + 15) // 16 * 16
     first = split * (STRETCHES * STRETCH)
     end = gl.minimum(k // STEP, first + STRETCHES * STRETCH)
-    memory = gl.allocate_shared_memory(
-        gl.int32, [BLOCKS, BLOCK, WARPS, U, L[2], 4, TOKENS, 4], gl.SwizzledSharedLayout(1, 1, 1, [6, 5, 4, 3, 2, 1, 0])
-    )
-    stretches = reinterpreted(
-        memory,
-        gl.int32,
-        [BLOCKS * BLOCK, WARPS, U, L[2], 4, TOKENS, 4],
-        gl.SwizzledSharedLayout(1, 1, 1, [5, 4, 3, 2, 1, 0]),
-    )
+    if DIRECT:
+        SOON: gl.constexpr = batches(STRETCHES, DEPTH)[0]
+        XTYPE: gl.constexpr = X.dtype.element_ty
+        PARTS: gl.constexpr = STEP // 64
+        held = gl.allocate_shared_memory(
+            XTYPE, [STRETCHES * WARPS * U * PARTS, TOKENS, 64], gl.NVMMASharedLayout(128, 16, 2)
+        )
+        copied = reinterpreted(held, XTYPE, [STRETCHES, WARPS, U, PARTS, TOKENS, 64], rows_layout())
+        stretches = copied
+        if DIRECT == 2:
+            stretches = held
+    else:
+        memory = gl.allocate_shared_memory(
+            gl.int32,
+            [BLOCKS, BLOCK, WARPS, U, L[2], 4, TOKENS, 4],
+            gl.SwizzledSharedLayout(1, 1, 1, [6, 5, 4, 3, 2, 1, 0]),
+        )
+        stretches = reinterpreted(
+            memory,
+            gl.int32,
+            [BLOCKS * BLOCK, WARPS, U, L[2], 4, TOKENS, 4],
+            gl.SwizzledSharedLayout(1, 1, 1, [5, 4, 3, 2, 1, 0]),
+        )
     # x is met first; where that is not yet there, weights are.
     if not PDL:
-        low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
+        if DIRECT:
+            copy_rows(
+                X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
+                DEPTH, 0, SOON,
+            )  # fmt: skip
+        else:
+            low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
     w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, first, rows0, padded, end, L, WARPS, N, U, ROWS, FULL)
     if DEPTH >= 2:
         n0, n1, n2, na, nb, nc = fetch(
@@ -174,17 +209,32 @@ def gemv_mma(
     exponent = gl.load(units + gl.minimum(row, rows - 1)).to(gl.int32)
     if PDL:
         gdc_wait()
-        low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
-    largest = stage(X, low, high, memory, m, at_m * TOKENS, x_stride, first, end, L, WARPS, N, U, TOKENS, BLOCK, BLOCKS)
+    if DIRECT:
+        copy_rows(
+            X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
+            DEPTH, 0 if PDL else SOON, STRETCHES,
+        )  # fmt: skip
+        largest = 0
+    else:
+        if PDL:
+            low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
+        largest = stage(
+            X, low, high, memory, m, at_m * TOKENS, x_stride, first, end, L, WARPS, N, U, TOKENS, BLOCK, BLOCKS
+        )
     # Here and not at the first use, which is in the loop.
     barrier()
-    acc = gl.full((WARPS, 16 * N, COLUMNS), 0, gl.float32, SUMS)
+    if DIRECT == 2:
+        acc = gl.full((16 * N, TOKENS), 0, gl.float32, group_layout(N, TOKENS))
+    else:
+        acc = gl.full((WARPS, 16 * N, COLUMNS), 0, gl.float32, SUMS)
     more = acc
     for i in range(0, STRETCHES, DEPTH):
         following = first + (i + DEPTH) * STRETCH
+        if DIRECT:
+            await_rows(i, STRETCHES, DEPTH, DIRECT)
         acc, more = add_stretch(
-            acc, more, w0, w1, w2, a, b, c, stretches.index(i), up, down,
-            L, WARPS, N, U, ROWS, TOKENS, COLUMNS,
+            acc, more, w0, w1, w2, a, b, c, stretches, i, up, down,
+            L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
         )  # fmt: skip
         if i + DEPTH < STRETCHES:
             w0, w1, w2, a, b, c = fetch(
@@ -194,8 +244,8 @@ def gemv_mma(
             # One condition is the compiler's, the other the device's.
             if i + 1 < STRETCHES:
                 acc, more = add_stretch(
-                    acc, more, n0, n1, n2, na, nb, nc, stretches.index(i + 1), up, down,
-                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS,
+                    acc, more, n0, n1, n2, na, nb, nc, stretches, i + 1, up, down,
+                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
                 )  # fmt: skip
                 if i + 1 + DEPTH < STRETCHES:
                     n0, n1, n2, na, nb, nc = fetch(
@@ -204,8 +254,8 @@ def gemv_mma(
         if DEPTH >= 3:
             if i + 2 < STRETCHES:
                 acc, more = add_stretch(
-                    acc, more, o0, o1, o2, oa, ob, oc, stretches.index(i + 2), up, down,
-                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS,
+                    acc, more, o0, o1, o2, oa, ob, oc, stretches, i + 2, up, down,
+                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
                 )  # fmt: skip
                 if i + 2 + DEPTH < STRETCHES:
                     o0, o1, o2, oa, ob, oc = fetch(
@@ -216,7 +266,9 @@ def gemv_mma(
         inverse = undo(largest, SUMS, TOKENS, COLUMNS, WARPS, N)
         acc = acc * inverse
         more = more * inverse
-    if ROWS == 32 * N:
+    if DIRECT == 2:
+        total = gl.convert_layout(acc, OUT, assert_trivial=True)
+    elif ROWS == 32 * N:
         acc = gl.reshape(gl.permute(gl.join(acc, more), (0, 3, 1, 2)), [WARPS, 32 * N, COLUMNS])
         total = gl.convert_layout(gl.sum(acc, 0), OUT)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -41,7 +42,7 @@ class GemvMma:
     tile_type: type[Tile] = GemvMmaTile
 
     def space(self, problem: Problem, limits: Limits) -> Iterator[Tile]:
-        """16 or 32 rows a warp, 1 to 8 warps over rows, parts of k that make at most 8 programs a unit."""
+        """16 or 32 rows a warp, 1 to 16 warps over rows, parts of k that make at most 8 programs a unit."""
         try:
             common.arranged(problem)
         except UnusableInput:
@@ -50,14 +51,18 @@ class GemvMma:
             return
         units = limits.units or 1
         held = next(t for t in (1, 2, 4, 8, 16, 32, 64) if t >= problem.m)
+        ways = [(tokens, 0) for tokens in sorted({held, min(held, 8)})]
+        if problem.x_dtype == "fp16":
+            ways += [(tokens, direct) for tokens in sorted({max(held, 8), min(max(held, 8), 16)}) for direct in (1,)]
         dependent = 1 if architecture(limits).name in rules.DEPENDENT_LAUNCH else 0
         for row_warps, warps, twice, steps, ahead in product(rules.ROW_WARPS, (4, 8, 16), (1, 2), (1, 2), (1, 2)):
             tile_n = 16 * row_warps * twice
-            for split in (1, 2, 4, 8):
+            for split in (1, 2, 4, 8, 16):
                 if split > 1 and ceil_div(problem.n, tile_n) * split > 8 * units:
                     break
-                for tokens in {held, min(held, 8)}:
-                    yield GemvMmaTile(tile_n, tokens, split, warps, row_warps, steps, ahead, dependent)
+                for tokens, direct in ways:
+                    tile = GemvMmaTile(tile_n, tokens, split, warps, row_warps, steps, ahead, dependent, 0, direct)
+                    yield replace(tile, registers=rules.allowed_registers(tile, problem))
 
     def stock(self, problem: Problem, limits: Limits) -> Tile | None:
         return None
@@ -83,6 +88,7 @@ class GemvMma:
             ("FULL", rules.full(t, problem)),
             ("AHEAD", t.ahead),
             ("PDL", t.pdl),
+            ("DIRECT", t.direct),
         )
         build = Build(
             function=TWIN if limits.kind == "software" else DEVICE,

@@ -25,20 +25,25 @@ SCHEDULERS = 4
 LAUNCH_SECONDS = 2.6e-6
 SPLIT_SECONDS = 0.8e-6
 DEPENDENT_SECONDS = 1e-6
+# A dependent launch whose programs find room beside those of the launch ahead takes memory's time from them.
+CROWDED_SECONDS = 3e-6
+# A unit's shared memory, bytes a cycle.
+SHARED_BYTES = 128
 # Staging x of a token beyond the fourth, an element of k: it ends before the first weight is used.
 STAGED_SECONDS = 6.6e-11
 TIE = 1e-6
 
 
 def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
-    """Memory m and instructions c hide each other in part: (m^3 + c^3)^(1/3), plus what a launch costs in itself.
+    """Memory m, instructions c and shared memory s hide each other in part: (m^3 + c^3 + s^3)^(1/3), plus what a launch
+    costs in itself.
 
     The constants were fitted on one H200.
     """
     threads = tile.warps * limits.subgroup
     needed = rules.registers_of(tile, problem)
     most = min(tile.registers or 255, limits.max_registers_per_thread or 255)
-    held = Registers(min(needed, most), needed > most + most // 8, most)
+    held = Registers(min(needed, most), needed > most + rules.PAPER_MARGIN, most)
     shared = rules.shared_bytes(tile, problem)
     # The compiler takes what it may where nothing says how many registers are enough.
     taken = tile.registers or max(held.count, 128)
@@ -51,17 +56,25 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
     passes = ceil_div(problem.m, tile.tile_m)
     part = rules.stretches(tile, problem) * rules.stretch(tile) * common.arranged(problem).step
     slots = _slots(problem) + rules.columns(tile) / 64
-    staged = STAGED_SLOTS * tile.tile_m * part / 2 / threads
+    staged = 0.0 if tile.direct else STAGED_SLOTS * tile.tile_m * part / 2 / threads
     loop = slots * tile.tile_n * part / threads
     clock = limits.fp32_tflops * 1e12 / 2 / (units * SCHEDULERS * limits.subgroup) if limits.fp32_tflops else 1e9
     compute = programs * tile.warps * (loop + staged + OUTSIDE_SLOTS) / (units * SCHEDULERS * issued * clock) / busy
+    # Every warp, or group of four, takes its part of x from shared memory.
+    taken_rows = 64 if tile.direct == 2 else tile.tile_n // tile.row_warps
+    from_shared = programs * ceil_div(tile.tile_n, taken_rows) * part * 2.0 * rules.columns(tile)
+    shared_seconds = from_shared / (units * SHARED_BYTES * clock) / busy
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * common.DTYPE_BYTES[problem.x_dtype]
     sums_bytes = 8.0 * programs * tile.tile_n * rules.columns(tile) if tile.split_k > 1 else 0.0
     from_cache = ceil_div(problem.n, tile.tile_n) * x_bytes / 2
     memory = (weight_bytes * passes + from_cache + sums_bytes) / (limits.read_gb_per_s * 1e9 or 1e11)
-    fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if tile.split_k > 1 else 0.0) - DEPENDENT_SECONDS * tile.pdl
-    fixed += STAGED_SECONDS * problem.k * max(0, tile.tile_m - 4)
+    room = resident.workgroups * units >= programs + units
+    fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if tile.split_k > 1 else 0.0)
+    if tile.pdl:
+        fixed += CROWDED_SECONDS if room else -DEPENDENT_SECONDS
+    if not tile.direct:
+        fixed += STAGED_SECONDS * problem.k * max(0, tile.tile_m - 4)
     # Of tiles that are otherwise equal, the one that is farther from what a thread may hold.
     fixed *= 1 + needed * TIE
     if tile.ahead == 1:
@@ -76,7 +89,7 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
         intensity=problem.flops / (weight_bytes + x_bytes),
         workgroups=programs,
         fill=fill_of_last_wave(limits, programs, resident.workgroups),
-        seconds=(memory**3 + compute**3) ** (1 / 3) * (1.5 if held.spills else 1.0) + fixed,
+        seconds=(memory**3 + compute**3 + shared_seconds**3) ** (1 / 3) * (1.5 if held.spills else 1.0) + fixed,
         spills=held.spills,
     )
 

@@ -10,10 +10,14 @@ from warptile.kernels.triton.matrix import architecture, is_nvidia
 
 MOST_TOKENS = 64
 LEAST_STEP = 128
-ROW_WARPS = (1, 2, 4, 8)
+ROW_WARPS = (1, 2, 4, 8, 16)
 COLUMNS = 8
 MOST_AHEAD = 3
 MOST_STEPS = 2
+GROUP_INSTRUCTIONS = "sm_90"
+# Counts at which a unit of 65536 holds 24, 20, 16 and 12 warps, and by how much the compiler stays below the paper.
+REGISTER_STEPS = (80, 96, 128, 168)
+PAPER_MARGIN = 8
 DEPENDENT_LAUNCH = ("sm_90", "sm_120")
 
 
@@ -45,6 +49,9 @@ def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
     Warps over rows that share bf16 or fp32 rows of x find their largest together; for that it is the most it can take.
     """
     count = stretches(tile, problem)
+    if tile.direct:
+        held = count * stretch(tile) * arranged(problem).step * tile.tile_m * 2
+        return max(held, tile.warps * tile.tile_n // tile.row_warps * columns(tile) * 4)
     at_once = max(1, min(8 // min(tile.tile_m, 8), 1 << (count - 1).bit_length()))
     held = ceil_div(count, at_once) * at_once
     activations = held * stretch(tile) * arranged(problem).step * tile.tile_m * 2
@@ -78,11 +85,21 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
     elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:
         broken.append(BrokenRule("the device has programmatic dependent launch", limits.name, True))
+    if tile.direct not in (0, 1, 2) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype != "fp16")):
+        rule = "direct is 0, or 1 or 2 for fp16 rows, at least 8 a tile"
+        broken.append(BrokenRule(rule, f"{tile.direct}, {tile.tile_m} of {problem.x_dtype}"))
+    elif tile.direct == 2 and (tile.warps != tile.row_warps or tile.tile_n != 16 * tile.warps or tile.warps % 4):
+        rule = "direct = 2 takes groups of four warps, each with 16 rows of its own"
+        broken.append(BrokenRule(rule, f"{tile.tile_n}, {tile.row_warps} of {tile.warps}"))
+    elif tile.direct == 2 and limits.kind != "software" and architecture(limits).name != GROUP_INSTRUCTIONS:
+        broken.append(BrokenRule("the device has sm_90's warp-group matrix instructions", limits.name, True))
     if broken:
         return broken
     whole = arranged(problem)
     if whole.step < LEAST_STEP:
         broken.append(BrokenRule("k is a multiple of 128", f"k = {problem.k}"))
+    if tile.direct == 2 and whole.step != LEAST_STEP:
+        broken.append(BrokenRule("direct = 2 takes steps of 128", f"{whole.step}"))
     parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
     if stretch(tile) % parts:
         broken.append(BrokenRule("what warps take at once is whole superblocks", f"{stretch(tile)} steps"))
@@ -112,7 +129,15 @@ def registers_of(tile: GemvMmaTile, problem: Problem) -> int:
     bits = sum(p.per * p.bits / p.span for p in whole.code_planes)
     rows = tile.tile_n // tile.row_warps
     words = tile.steps * rows * whole.step * bits / 32 / 32
-    scales = tile.steps * rows / 8 * 2
+    # Rows of four words a superblock are loaded whole.
+    parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
+    scales = rows / 8 * (4 * max(1, tile.steps // parts) if whole.scales.kind == "k6min" else 2 * tile.steps)
     sums = rows * columns(tile) / 32
-    decoded = 16 * whole.step / 64
-    return int(tile.ahead * (words + scales) + sums + decoded) + 40
+    decoded = 8 * whole.step / 64 * (columns(tile) + 16) / 16
+    return int(tile.ahead * (words + scales) + sums + decoded) + 34
+
+
+def allowed_registers(tile: GemvMmaTile, problem: Problem) -> int:
+    """The most a thread should be allowed: the smallest count that lets one more warp in and holds what is needed."""
+    needed = registers_of(tile, problem)
+    return next((count for count in REGISTER_STEPS if needed <= count + PAPER_MARGIN), 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from warptile import formats
 from warptile.contracts import BrokenRule, Limits, Problem
-from warptile.contracts.limits import MATRIX_ORDERS, CooperativeMatrix
 from warptile.kernels.vulkan.mul_mm_coop import shared
+from warptile.kernels.vulkan.mul_mm_coop.device_rules import device_rules
 from warptile.kernels.vulkan.mul_mm_coop.int8 import rules as int8_rules
 from warptile.kernels.vulkan.mul_mm_coop.source import decodes_nibbles, features
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
@@ -30,7 +30,12 @@ def broken_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list[
     if tile.operands == "int8":
         return int8_rules.broken_rules(tile, problem, limits)
     own = arithmetic_rules(tile)
-    return own or device_rules(tile, problem, limits) + problem_rules(tile, problem, limits)
+    if own:
+        return own
+    ordered = "weights in registers" if tile.weights == "registers" else ""
+    types, needed = ("fp16", tile.accumulator), shared.for_problem(tile, problem)
+    of_device = device_rules(tile, limits, features(problem), types, needed, ordered)
+    return of_device + problem_rules(tile, problem, limits)
 
 
 def arithmetic_rules(tile: MulMmCoopTile) -> list[BrokenRule]:
@@ -77,52 +82,6 @@ def arithmetic_rules(tile: MulMmCoopTile) -> list[BrokenRule]:
         rule(tile.decode != "subnormal", "weights in shared memory: decode is fp32 or fp16", tile.decode)
     if tile.decode == "subnormal":
         rule(tile.accumulator == "fp32", "decode subnormal: accumulator is fp32", tile.accumulator)
-    return broken
-
-
-def device_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
-    """The rules a device sets: a tile that breaks only these is valid elsewhere."""
-    broken: list[BrokenRule] = []
-
-    def rule(holds: bool, text: str, numbers: str) -> None:
-        if not holds:
-            broken.append(BrokenRule(text, numbers, well_formed=True))
-
-    has = ", ".join(sorted(limits.features)) or "none"
-    for feature in sorted(features(problem)):
-        rule(limits.has(feature), f"needs feature {feature}", f"the device has {has}")
-    m, n, k = tile.matrix_sides
-    wanted = CooperativeMatrix(m, n, k, "fp16", tile.accumulator)
-    listed = ", ".join(f"{c.m}x{c.n}x{c.k} {c.a_type} {c.c_type}" for c in limits.cooperative_matrices) or "none"
-    rule(
-        wanted in limits.cooperative_matrices,
-        "the device lists the matrix",
-        f"{tile.matrix} fp16 {tile.accumulator}; it lists {listed}",
-    )
-    sizes = limits.subgroup_sizes or (limits.subgroup,)
-    rule(
-        tile.subgroup in sizes,
-        "subgroup is one of the device's sizes",
-        f"{tile.subgroup}; the device has {', '.join(map(str, sizes))}",
-    )
-    rule(
-        tile.workgroup <= limits.max_workgroup,
-        "warps * subgroup <= largest workgroup",
-        f"{tile.workgroup} > {limits.max_workgroup}",
-    )
-    needed = shared.for_problem(tile, problem)
-    rule(
-        needed <= limits.shared_bytes,
-        "shared bytes <= shared bytes of a workgroup",
-        f"{needed} > {limits.shared_bytes}",
-    )
-    if tile.weights == "registers":
-        known = ", ".join(MATRIX_ORDERS)
-        rule(
-            limits.matrix_order in MATRIX_ORDERS,
-            f"weights in registers: a lane's part of a matrix is in an order the kernel knows ({known})",
-            f"order {limits.matrix_order or 'not found by the probe'}",
-        )
     return broken
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warptile import formats
 from warptile.contracts import BrokenRule, Limits, Problem
-from warptile.contracts.limits import MATRIX_ORDERS, CooperativeMatrix
+from warptile.kernels.vulkan.mul_mm_coop.device_rules import device_rules, listed_matrices
 from warptile.kernels.vulkan.mul_mm_coop.int8 import source
 from warptile.kernels.vulkan.mul_mm_coop.int8.plan import X_BLOCKS, Plan
 from warptile.kernels.vulkan.mul_mm_coop.tile import CHUNK, MulMmCoopTile
@@ -34,7 +34,7 @@ def broken_rules(tile: MulMmCoopTile, problem: Problem, limits: Limits) -> list[
     if of_layout:
         return of_layout
     plan = Plan.of(tile, layout)
-    return device_rules(plan, problem, limits) + problem_rules(plan, problem, limits)
+    return _device_rules(plan, problem, limits) + problem_rules(plan, problem, limits)
 
 
 def arithmetic_rules(tile: MulMmCoopTile) -> list[BrokenRule]:
@@ -87,54 +87,15 @@ def layout_rules(tile: MulMmCoopTile, format_name: str, layout: Layout) -> list[
     return broken
 
 
-def device_rules(plan: Plan, problem: Problem, limits: Limits) -> list[BrokenRule]:
-    """The rules a device sets: a tile that breaks only these is valid elsewhere."""
-    broken: list[BrokenRule] = []
+def _device_rules(plan: Plan, problem: Problem, limits: Limits) -> list[BrokenRule]:
     tile = plan.tile
-
-    def rule(holds: bool, text: str, numbers: str) -> None:
-        if not holds:
-            broken.append(BrokenRule(text, numbers, well_formed=True))
-
-    has = ", ".join(sorted(limits.features)) or "none"
-    for feature in sorted(source.features(plan, problem)):
-        rule(limits.has(feature), f"needs feature {feature}", f"the device has {has}")
-    needed = plan.shared_bytes()
-    rule(
-        needed <= limits.shared_bytes,
-        "shared bytes <= shared bytes of a workgroup",
-        f"{needed} > {limits.shared_bytes}",
-    )
-    m, n, k = tile.matrix_sides
-    listed = ", ".join(f"{c.m}x{c.n}x{c.k} {c.a_type} {c.c_type}" for c in limits.cooperative_matrices) or "none"
-    rule(
-        CooperativeMatrix(m, n, k, "s8", "s32") in limits.cooperative_matrices,
-        "the device lists the matrix",
-        f"{tile.matrix} s8 s32; it lists {listed}",
-    )
-    rule(
-        not plan.columns or source.minimum_k(tile, limits) > 0,
-        "minimums are multiplied on fp16 matrices of the same m and n with fp32 sums",
-        f"{m}x{n}; it lists {listed}",
-    )
-    sizes = limits.subgroup_sizes or (limits.subgroup,)
-    rule(
-        tile.subgroup in sizes,
-        "subgroup is one of the device's sizes",
-        f"{tile.subgroup}; the device has {', '.join(map(str, sizes))}",
-    )
-    rule(
-        tile.workgroup <= limits.max_workgroup,
-        "warps * subgroup <= largest workgroup",
-        f"{tile.workgroup} > {limits.max_workgroup}",
-    )
-    if tile.scales == "lanes":
-        known = ", ".join(MATRIX_ORDERS)
-        rule(
-            limits.matrix_order in MATRIX_ORDERS,
-            f"scales lanes: a lane's part of a matrix is in an order the kernel knows ({known})",
-            f"order {limits.matrix_order or 'not found by the probe'}",
-        )
+    ordered = "scales lanes" if tile.scales == "lanes" else ""
+    needs = source.features(plan, problem)
+    broken = device_rules(tile, limits, needs, ("s8", "s32"), plan.shared_bytes(), ordered)
+    if plan.columns and source.minimum_k(tile, limits) <= 0:
+        rule = "minimums are multiplied on fp16 matrices of the same m and n with fp32 sums"
+        m, n, _ = tile.matrix_sides
+        broken.append(BrokenRule(rule, f"{m}x{n}; it lists {listed_matrices(limits)}", well_formed=True))
     return broken
 
 

@@ -1,0 +1,120 @@
+"""fp16 activations of `triton.gemv_mma` as they lie in memory: copied to shared memory without a register between, and
+taken from there in the right factor's order by the matrix unit's own loads (`ldmatrix`)."""
+
+from __future__ import annotations
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from warptile.kernels.triton.gemv_mma.codes import along
+from warptile.kernels.triton.gemv_mma.layouts import linear, powers, sums_layout
+from warptile.kernels.triton.gluon_names import barrier, copy_later
+
+MOST_BATCHES = gl.constexpr(4)
+
+
+@gluon.constexpr_function
+def rows_layout():
+    """fp16[.., tokens, 64] in shared memory, 128 bytes a row: 16 bytes of eight neighbours meet no bank twice."""
+    return gl.SwizzledSharedLayout(8, 1, 8, [4, 3, 2, 1, 0])
+
+
+@gluon.constexpr_function
+def copy_layout(W, N, U, parts, tokens):
+    """Which lane copies what of a stretch's [W, U, parts, tokens, 64]: 16 bytes at a time, neighbours along k."""
+    order = [(4, 8), (4, 16), (4, 32)] + [(3, b) for b in powers(tokens)] + [(2, b) for b in powers(parts)]
+    order += [(1, b) for b in powers(U)] + [(0, b) for b in powers(W)]
+    threads = 5 + len(powers(W * N))
+    padded = (order[:threads] + [(-1, 1)] * threads)[:threads]
+    registers = [(4, 1), (4, 2), (4, 4), *order[threads:]]
+    return linear([W, U, parts, tokens, 64], registers, padded[:5], padded[5:])
+
+
+@gluon.constexpr_function
+def factor_layout(W, N, parts, tokens):
+    """fp16[W, 1, parts, tokens, 64]: the right factor of 16 x 8 x 16 matrix instructions."""
+    registers = [(4, 1), (4, 8), (4, 16), (4, 32)] + [(2, b) for b in powers(parts)]
+    registers += [(3, b) for b in powers(tokens) if b >= 8]
+    lanes = [(4, 2), (4, 4), (3, 1), (3, 2), (3, 4)]
+    warps = [(-1, b) for b in powers(N)] + [(0, b) for b in powers(W)]
+    return linear([W, 1, parts, tokens, 64], registers, lanes, warps)
+
+
+@gluon.constexpr_function
+def batches(stretches, depth):
+    """(stretches a batch, batches): copies are waited for in at most four batches of whole turns of the loop."""
+    turns = (stretches + depth - 1) // depth
+    size = depth * ((turns + MOST_BATCHES - 1) // MOST_BATCHES)
+    return size, (stretches + size - 1) // size
+
+
+@gluon.jit
+def copy_rows(
+    X, memory, m, token0, x_stride, first, end,
+    STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
+    STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr, BEGIN: gl.constexpr, END: gl.constexpr,
+):  # fmt: skip
+    """Ask for stretches BEGIN to END - 1 of a program's part of x, in `batches`. Rows past the last are the last; steps
+    from `end` on are 0."""
+    LAY: gl.constexpr = copy_layout(W, N, U, STEP // 64, TOKENS)
+    BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
+    token = gl.minimum(token0 + along(LAY, 3), m - 1).to(gl.int64)
+    ahead = along(LAY, 0) * U + along(LAY, 1)
+    rows = X + token * x_stride + (ahead * STEP + along(LAY, 2) * 64 + along(LAY, 4))
+    for i in gl.static_range(BEGIN, END):
+        step = first + i * (W * U)
+        if FULL:
+            copy_later(memory.index(i), rows + step * STEP)
+        else:
+            inside, source = gl.broadcast(ahead + step < end, rows + step * STEP)
+            copy_later(memory.index(i), source, mask=inside)
+        if (i + 1) % BATCH == 0 or i + 1 == STRETCHES:
+            async_copy.commit_group()
+
+
+@gluon.jit
+def await_rows(i, STRETCHES: gl.constexpr, DEPTH: gl.constexpr, DIRECT: gl.constexpr):
+    """Before stretch i of the loop: where a batch begins, it must be there, for all warps and, where DIRECT is 2, for
+    the matrix unit."""
+    BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
+    COUNT: gl.constexpr = batches(STRETCHES, DEPTH)[1]
+    for batch in gl.static_range(COUNT):
+        if i == batch * BATCH:
+            async_copy.wait_group(COUNT - 1 - batch)
+            if DIRECT == 2:
+                fence_async_shared()
+            barrier()
+
+
+@gluon.jit
+def right_factor(memory, W: gl.constexpr, N: gl.constexpr, TOKENS: gl.constexpr, STEP: gl.constexpr):
+    """A step of x, fp16[W, step, tokens], of memory [W, 1, parts, tokens, 64]."""
+    x = memory.load(factor_layout(W, N, STEP // 64, TOKENS))
+    x = gl.reshape(gl.permute(x, (0, 1, 2, 4, 3)), [W, STEP, TOKENS])
+    return gl.convert_layout(x, gl.DotOperandLayout(1, sums_layout(W, N), 2), assert_trivial=True)
+
+
+@gluon.constexpr_function
+def group_layout(N, tokens):
+    """fp32[16 N, tokens]: sums of warp-group matrix instructions, a warp's rows as in `sums_layout`."""
+    return gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[N, 1], instr_shape=[16, tokens, 16])
+
+
+@gluon.jit
+def add_group_step(acc, weights, memory, at, N: gl.constexpr, TOKENS: gl.constexpr):
+    """Sums fp32[16 N, tokens] of `group_layout` with a step's products added: weights fp16[1, 16 N, 128] in any layout
+    that holds the left factor's registers, x in memory[at] and [at + 1], [tokens, 64] each."""
+    OPERAND: gl.constexpr = gl.DotOperandLayout(0, group_layout(N, TOKENS), 2)
+    first, second = gl.split(gl.permute(gl.reshape(weights, [16 * N, 2, 64]), (0, 2, 1)))
+    first = gl.convert_layout(first, OPERAND, assert_trivial=True)
+    second = gl.convert_layout(second, OPERAND, assert_trivial=True)
+    acc = warpgroup_mma(first, memory.index(at).permute((1, 0)), acc, is_async=True)
+    acc = warpgroup_mma(second, memory.index(at + 1).permute((1, 0)), acc, is_async=True)
+    acc, first, second = warpgroup_mma_wait(0, deps=(acc, first, second))
+    return acc

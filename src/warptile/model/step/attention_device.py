@@ -1,0 +1,299 @@
+"""Device code of a step's attention: rotated queries and keys, keys and values in a cache that never moves.
+
+The cache holds keys and values [key heads, length, D] of a layer; `Position` says how many tokens are in it before this
+step. A head is D wide, W (a power of two) in registers.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+from warptile.model.step.device import fetch_ahead
+
+LOG2E = tl.constexpr(1.4426950408889634)
+
+
+@triton.jit
+def rotated(
+    Source, Bias, Norm, Cos, Sin, head, inside, position, eps, offset,
+    BIAS: tl.constexpr, NORM: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
+):  # fmt: skip
+    """Heads of a token, [heads, W] in fp32: + bias, normed, then turned by the position's angles.
+
+    Source: the token's first head; x'[i] = x[i] cos[i] -+ x[i +- D / 2] sin[i], as transformers' rotate_half.
+    """
+    d = tl.arange(0, W)
+    other = tl.where(d < D // 2, d + D // 2, d - D // 2)
+    wide = inside[:, None] & (d < D)[None, :]
+    at = head[:, None] * D + d[None, :]
+    across = head[:, None] * D + other[None, :]
+    x = tl.load(Source + at, mask=wide, other=0).to(tl.float32)
+    partner = tl.load(Source + across, mask=wide, other=0).to(tl.float32)
+    if BIAS:
+        x += tl.load(Bias + at, mask=wide, other=0).to(tl.float32)
+        partner += tl.load(Bias + across, mask=wide, other=0).to(tl.float32)
+    if NORM:
+        factor = tl.rsqrt(tl.sum(x * x, 1) / D + eps)[:, None]
+        x = x * factor * (tl.load(Norm + d, mask=d < D, other=0).to(tl.float32) + offset)[None, :]
+        partner = partner * factor * (tl.load(Norm + other, mask=d < D, other=0).to(tl.float32) + offset)[None, :]
+    cos = tl.load(Cos + position * D + d, mask=d < D, other=0)[None, :]
+    sin = tl.load(Sin + position * D + d, mask=d < D, other=0)[None, :]
+    return x * cos + tl.where(d < D // 2, -1.0, 1.0)[None, :] * partner * sin
+
+
+@triton.jit
+def plain(Source, Bias, head, inside, BIAS: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    """Heads of a token, [heads, W] in fp32, + bias."""
+    d = tl.arange(0, W)
+    wide = inside[:, None] & (d < D)[None, :]
+    at = head[:, None] * D + d[None, :]
+    x = tl.load(Source + at, mask=wide, other=0).to(tl.float32)
+    if BIAS:
+        x += tl.load(Bias + at, mask=wide, other=0).to(tl.float32)
+    return x
+
+
+@triton.jit
+def rotate(
+    Q, K, V, QBias, KBias, VBias, QNorm, KNorm, Cos, Sin, Position, Turned, Keys, Values,
+    q_stride, k_stride, v_stride, heads, key_heads, length, eps, offset,
+    BIAS: tl.constexpr, NORM: tl.constexpr, D: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr,
+):  # fmt: skip
+    """Rotated queries to Turned[token, heads, D], rotated keys and values to the cache. Grid (tokens, blocks of BLOCK
+    query heads, then of key heads twice)."""
+    if PDL:
+        gdc_launch_dependents()
+        gdc_wait()
+    token = tl.program_id(0).to(tl.int64)
+    block = tl.program_id(1)
+    position = tl.load(Position).to(tl.int64) + token
+    queries = tl.cdiv(heads, BLOCK)
+    shared = tl.cdiv(key_heads, BLOCK)
+    d = tl.arange(0, W)
+    if block < queries:
+        head = block * BLOCK + tl.arange(0, BLOCK)
+        inside = head < heads
+        x = rotated(Q + token * q_stride, QBias, QNorm, Cos, Sin, head, inside, position, eps, offset, BIAS, NORM, D, W)
+        target = Turned + (token * heads + head[:, None]) * D + d[None, :]
+        tl.store(target, x.to(Turned.dtype.element_ty), mask=inside[:, None] & (d < D)[None, :])
+    else:
+        head = (block - queries) % shared * BLOCK + tl.arange(0, BLOCK)
+        inside = head < key_heads
+        at = (head[:, None].to(tl.int64) * length + position) * D + d[None, :]
+        wide = inside[:, None] & (d < D)[None, :]
+        if block - queries < shared:
+            x = rotated(
+                K + token * k_stride, KBias, KNorm, Cos, Sin, head, inside, position, eps, offset, BIAS, NORM, D, W
+            )
+            tl.store(Keys + at, x.to(Keys.dtype.element_ty), mask=wide)
+        else:
+            x = plain(V + token * v_stride, VBias, head, inside, BIAS, D, W)
+            tl.store(Values + at, x.to(Values.dtype.element_ty), mask=wide)
+
+
+@triton.jit
+def tile_added(
+    q, keys, values, at, low, high, most, total, acc, row_at, factor,
+    MASKED: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
+):  # fmt: skip
+    """Running maximum of q k, and sum and product of a softmax, with the keys numbered `at` joined in; factor = scale *
+    log2 e.
+
+    Keys outside [low, high) are left out, and those that row_at, the row's own number, must not see.
+    """
+    d = tl.arange(0, W)
+    place = at[:, None].to(tl.int64) * D + d[None, :]
+    if MASKED:
+        there = (at >= low) & (at < high)
+        k = tl.load(keys + place, mask=there[:, None] & (d < D)[None, :], other=0)
+        v = tl.load(values + place, mask=there[:, None] & (d < D)[None, :], other=0)
+    else:
+        k = tl.load(keys + place, mask=(d < D)[None, :], other=0)
+        v = tl.load(values + place, mask=(d < D)[None, :], other=0)
+    s = tl.dot(q, tl.trans(k), input_precision="ieee")
+    if MASKED:
+        seen = there[None, :] & (at[None, :] <= row_at[:, None])
+        if WINDOW:
+            seen = seen & (at[None, :] > row_at[:, None] - WINDOW)
+        s = tl.where(seen, s, float("-inf"))
+    now = tl.maximum(most, tl.max(s, 1))
+    # A row that has seen no key yet stays at zero.
+    shift = tl.where(now == float("-inf"), 0.0, now)
+    p = tl.exp2(s * factor - (shift * factor)[:, None])
+    kept = tl.exp2((most - shift) * factor)
+    acc = tl.dot(p.to(v.dtype), v, acc * kept[:, None], input_precision="ieee")
+    return now, total * kept + tl.sum(p, 1), acc
+
+
+@triton.jit
+def attend_many(
+    Q, Keys, Values, Out, Position, tokens, heads, length, scale,
+    GROUP: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, PDL: tl.constexpr,
+):  # fmt: skip
+    """out[token, heads, D] = softmax(scale q k^T, causal) v for q[token, heads, D]; key head = head / GROUP.
+
+    WINDOW: how many tokens a row sees, itself included; 0: all. Grid (ceil(tokens / ROWS), heads).
+    """
+    if PDL:
+        gdc_launch_dependents()
+        gdc_wait()
+    # The longest rows are begun first.
+    block = tl.num_programs(0) - 1 - tl.program_id(0)
+    head = tl.program_id(1)
+    position = tl.load(Position)
+    row = block * ROWS + tl.arange(0, ROWS)
+    d = tl.arange(0, W)
+    wide = (row < tokens)[:, None] & (d < D)[None, :]
+    at = (row[:, None].to(tl.int64) * heads + head) * D + d[None, :]
+    q = tl.load(Q + at, mask=wide, other=0)
+    keys = Keys + (head // GROUP).to(tl.int64) * length * D
+    values = Values + (head // GROUP).to(tl.int64) * length * D
+    row_at = position + row
+    high = position + tl.minimum((block + 1) * ROWS, tokens)
+    low = 0
+    if WINDOW:
+        low = tl.maximum(0, position + block * ROWS + 1 - WINDOW) // KEYS * KEYS
+    most = tl.full((ROWS,), float("-inf"), tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    acc = tl.zeros((ROWS, W), tl.float32)
+    # Up to here every row sees every key.
+    whole = low if WINDOW else (position + block * ROWS + 1) // KEYS * KEYS
+    for start in range(low, whole, KEYS):
+        most, total, acc = tile_added(
+            q,
+            keys,
+            values,
+            start + tl.arange(0, KEYS),
+            low,
+            high,
+            most,
+            total,
+            acc,
+            row_at,
+            scale * LOG2E,
+            False,
+            WINDOW,
+            D,
+            W,
+        )
+    for start in range(whole, high, KEYS):
+        most, total, acc = tile_added(
+            q,
+            keys,
+            values,
+            start + tl.arange(0, KEYS),
+            low,
+            high,
+            most,
+            total,
+            acc,
+            row_at,
+            scale * LOG2E,
+            True,
+            WINDOW,
+            D,
+            W,
+        )
+    total = tl.where(total > 0, total, 1.0)
+    tl.store(Out + at, (acc / total[:, None]).to(Out.dtype.element_ty), mask=wide)
+
+
+@triton.jit
+def attend_one(
+    Q, K, V, QBias, KBias, VBias, QNorm, KNorm, Cos, Sin, Position, Keys, Values, Out, Part, Count,
+    Next, next_bytes, length, eps, offset, scale,
+    BIAS: tl.constexpr, NORM: tl.constexpr, GROUP: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, SPLITS: tl.constexpr, AHEAD: tl.constexpr, PDL: tl.constexpr,
+):  # fmt: skip
+    """One token's attention, its key and value put into the cache: `rotate` and `attend_many` in one launch.
+
+    Keys are cut into at most SPLITS parts of whole KEYS; the program of a key head that ends last joins them, in their
+    order. Part: fp32[key heads, SPLITS, GROUP, D + 2]; Count: i32[key heads], zero before and after. Grid (key heads,
+    SPLITS). ROWS: query heads of a key head, at least 16. AHEAD, Next: as in `device.add_norm`.
+    """
+    shared = tl.program_id(0)
+    split = tl.program_id(1)
+    if PDL:
+        gdc_launch_dependents()
+    if AHEAD and split >= SPLITS:
+        program = (split - SPLITS) * tl.num_programs(0) + shared
+        fetch_ahead(Next, next_bytes, program, (tl.num_programs(1) - SPLITS) * tl.num_programs(0), AHEAD)
+        return
+    if PDL:
+        gdc_wait()
+    position = tl.load(Position)
+    first = tl.maximum(0, position + 1 - WINDOW) if WINDOW else 0
+    count = position + 1 - first
+    each = tl.cdiv(tl.cdiv(count, SPLITS), KEYS) * KEYS
+    active = tl.cdiv(count, each)
+    if split < active:
+        row = tl.arange(0, ROWS)
+        d = tl.arange(0, W)
+        wide = (row < GROUP)[:, None] & (d < D)[None, :]
+        head = shared * GROUP + row
+        keys = Keys + shared.to(tl.int64) * length * D
+        values = Values + shared.to(tl.int64) * length * D
+        low = first + split * each
+        high = tl.minimum(low + each, position + 1)
+        at = position.to(tl.int64)
+        if split == active - 1:
+            one = shared + tl.zeros((1,), tl.int32)
+            there = one >= 0
+            k = rotated(K, KBias, KNorm, Cos, Sin, one, there, at, eps, offset, BIAS, NORM, D, W)
+            v = plain(V, VBias, one, there, BIAS, D, W)
+            own = at * D + d[None, :] + tl.zeros((1, 1), tl.int64)
+            tl.store(keys + own, k.to(Keys.dtype.element_ty), mask=(d < D)[None, :])
+            tl.store(values + own, v.to(Values.dtype.element_ty), mask=(d < D)[None, :])
+            # This program reads them below.
+            tl.debug_barrier()
+        q = rotated(Q, QBias, QNorm, Cos, Sin, head, row < GROUP, at, eps, offset, BIAS, NORM, D, W)
+        q = q.to(Q.dtype.element_ty)
+        most = tl.full((ROWS,), float("-inf"), tl.float32)
+        total = tl.zeros((ROWS,), tl.float32)
+        acc = tl.zeros((ROWS, W), tl.float32)
+        row_at = position + tl.zeros((ROWS,), tl.int32)
+        for start in range(low, high, KEYS):
+            most, total, acc = tile_added(
+                q,
+                keys,
+                values,
+                start + tl.arange(0, KEYS),
+                low,
+                high,
+                most,
+                total,
+                acc,
+                row_at,
+                scale * LOG2E,
+                True,
+                0,
+                D,
+                W,
+            )
+        out = Out + head[:, None] * D + d[None, :]
+        if active == 1:
+            tl.store(out, (acc / total[:, None]).to(Out.dtype.element_ty), mask=wide)
+        else:
+            STRIDE: tl.constexpr = GROUP * (D + 2)
+            part = Part + (shared * SPLITS + split) * STRIDE
+            tl.store(part + row[:, None] * D + d[None, :], acc, mask=wide)
+            tl.store(part + GROUP * D + row, most, mask=row < GROUP)
+            tl.store(part + GROUP * (D + 1) + row, total, mask=row < GROUP)
+            tl.debug_barrier()
+            if tl.atomic_add(Count + shared, 1, sem="acq_rel") == active - 1:
+                parts = Part + shared * (SPLITS * STRIDE) + tl.arange(0, SPLITS) * STRIDE
+                there = tl.arange(0, SPLITS) < active
+                for r in tl.static_range(GROUP):
+                    highs = tl.load(parts + GROUP * D + r, mask=there, other=float("-inf"), cache_modifier=".cg")
+                    sums = tl.load(parts + GROUP * (D + 1) + r, mask=there, other=0, cache_modifier=".cg")
+                    held = tl.load(
+                        parts[:, None] + r * D + d[None, :],
+                        mask=there[:, None] & (d < D)[None, :], other=0, cache_modifier=".cg",
+                    )  # fmt: skip
+                    share = tl.exp2((highs - tl.max(highs, 0)) * (scale * LOG2E))
+                    value = tl.sum(held * share[:, None], 0) / tl.sum(sums * share, 0)
+                    tl.store(Out + (shared * GROUP + r) * D + d, value.to(Out.dtype.element_ty), mask=d < D)
+                tl.store(Count + shared, 0)

@@ -1,0 +1,1 @@
+"""One figure a file, each from a device's record to a `Picture`."""

@@ -1,0 +1,110 @@
+"""A step of few launches that computes something else than transformers' modules writes other text than the model's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import warptile
+from warptile.contracts import UnusableInput
+from warptile.places import Places
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("triton")
+from support.tiny_models import write_tiny  # noqa: E402
+from transformers import DynamicCache  # noqa: E402
+
+from warptile.model.runner import Runner  # noqa: E402
+from warptile.model.step import Step  # noqa: E402
+from warptile.model.step import step as step_module  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::warptile.routing.UntunedWarning")
+
+# What a layer adds to what the one before it left is seen with two; the others differ within a layer.
+ARCHITECTURES = [("llama", 2), ("qwen2", 1), ("qwen3", 1), ("gemma3", 2), ("qwen3moe", 1)]
+
+# fp32 throughout: sums over k <= 96 in another order, through two layers, their norms and a softmax: some hundred units
+# in the last place of logits below 8.
+CLOSE = 300 * 2.0**-21
+TOKENS = 19
+"""More than Gemma's window of 16."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.mark.parametrize(("architecture", "layers"), ARCHITECTURES)
+def test_step_is_the_model(folder: Path, architecture: str, layers: int) -> None:
+    path = write_tiny(folder / f"{architecture}.gguf", architecture, layers=layers)
+    model, _ = warptile.load(path, "cpu", dense=True)
+    ids = torch.randint(0, 256, (1, TOKENS + 2), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        wanted = model(ids, cache=DynamicCache(config=model.config), use_cache=True).logits[0]
+    step = Step.of(model, 64)
+    assert step is not None
+    done = 0
+    # A prompt, more of it behind what is cached, and tokens one by one.
+    for count in (TOKENS - 3, 3, 1, 1):
+        logits = step.forward(ids[:, done : done + count])
+        done += count
+        step.position.fill_(done)
+        assert (logits[0] - wanted[done - 1]).abs().max() < CLOSE
+
+
+def test_tokens_that_stay_on_the_device_are_those_of_the_model(
+    folder: Path, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Parts of 16 keys: a head's are spread over two programs, the last of which joins them.
+    monkeypatch.setattr(step_module, "KEYS_ONE", 16)
+    path = write_tiny(folder / "packed.gguf", "qwen3", tied=True, layers=1)
+    model, _ = warptile.load(path, "interpreter:0", places=places, dtype=torch.float32)
+    plain, _ = warptile.load(path, "cpu", dense=True)
+    ids = torch.randint(0, 256, (16,), generator=torch.Generator().manual_seed(2))
+    own, other = Runner(model, 32), Runner(plain, 32)
+    first = int(own.prefill(ids).argmax())
+    other.prefill(ids)
+    own.mark()
+    other.mark()
+    for _ in range(2):
+        assert own.decode(first, 2).tolist() == other.decode(first, 2).tolist()
+        own.restore()
+        other.restore()
+    # Operands of packed matmuls are fp16: 2^-11 of each, and five matmuls deep.
+    wanted = other.step(first)
+    assert (own.step(first) - wanted).abs().max() < 16 * 2.0**-11 * wanted.abs().max()
+    with pytest.raises(UnusableInput, match="there is room for 32 tokens"):
+        own.decode(first, 40)
+
+
+# In a process without Triton's interpreter: what a Hopper card runs, assembled.
+HOPPER = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from warptile.model.step import device
+kinds = {"X": "*fp16", "Y": "*fp16", "After": "*fp16", "Weight": "*fp16", "Out": "*fp16", "Next": "*i32"}
+kinds |= {"eps": "fp32", "offset": "fp32"}
+given = {"ADD": True, "AFTER": True, "BLOCK": 256, "AHEAD": 32, "PDL": True}
+names = device.add_norm.arg_names
+signature = {n: "constexpr" if n in given else kinds.get(n, "i32") for n in names}
+source = ASTSource(fn=device.add_norm, signature=signature, constexprs=given)
+options = {"num_warps": 1, "launch_pdl": True}
+print(triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"])
+"""
+
+
+def test_a_hopper_card_starts_early_and_fetches_ahead(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", HOPPER], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for instruction in ("griddepcontrol.launch_dependents", "griddepcontrol.wait", "cp.async.bulk.prefetch.L2.global"):
+        assert instruction in done.stdout
