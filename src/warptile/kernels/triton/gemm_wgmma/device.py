@@ -21,86 +21,12 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     unit_exponents,
 )
 from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, tile_at, tiles_of
-from warptile.kernels.triton.gluon_marks import come, mark_arrive, mark_free, meet
+from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, give_back, hold, known, number
+from warptile.kernels.triton.gluon_marks import come, mark_free, meet
 from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape, lane_layout
 from warptile.layouts.triton.lane_scales import factors
-
-
-@gluon.jit
-def quarter(pairs, Q: gl.constexpr):
-    """Two of a part's eight slots, i32[rows, 4, 2]."""
-    ROWS: gl.constexpr = pairs.shape[0]
-    first, second = gl.split(gl.permute(gl.reshape(pairs, (ROWS, 4, 2, 4)), (0, 1, 3, 2)))
-    if Q < 2:
-        half = first
-    else:
-        half = second
-    low, high = gl.split(gl.permute(gl.reshape(half, (ROWS, 4, 2, 2)), (0, 1, 3, 2)))
-    if Q % 2 == 0:
-        found = low
-    else:
-        found = high
-    return gl.convert_layout(found, lane_layout(ROWS, [2]), assert_trivial=True)
-
-
-@gluon.jit
-def hold(pairs, Count, never, HOLD: gl.constexpr):
-    """Keeps the decode of `pairs` before what follows: within one block of instructions, ptxas moves it behind the wait
-    for the matrix unit. `never` is not negative, which the compiler does not know."""
-    if HOLD == 1:
-        if never < 0:
-            gl.store(Count + pairs, pairs)
-    elif HOLD == 2:
-        for q in gl.static_range(4):
-            part = quarter(pairs, q)
-            even, odd = gl.split(part)
-            even = gl.reshape(even, (even.shape[0] // 16, 2, 8, 4))
-            odd = gl.reshape(odd, (odd.shape[0] // 16, 2, 8, 4))
-            e0, e1 = gl.split(gl.permute(even, (0, 2, 3, 1)))
-            o0, o1 = gl.split(gl.permute(odd, (0, 2, 3, 1)))
-            gl.inline_asm_elementwise(
-                "{ .reg .pred p; .reg .b64 a; mov.u64 a, 0; setp.lt.s32 p, $5, 0; @p st.global.v4.b32 [a], {$1, $2, $3, $4}; mov.u32 $0, 0; }",
-                "=r,r,r,r,r,r", [e0, e1, o0, o1, never], dtype=gl.int32, is_pure=False, pack=1,
-            )  # fmt: skip
-
-
-@gluon.constexpr_function
-def known(step, turn, planes, length):
-    """A step's number as far as decoding depends on it, where a turn holds whole superblocks; else None."""
-    return step if all(turn % max(1, plane[2] // length) == 0 for plane in planes) else None
-
-
-@gluon.jit
-def number(at, KNOWN: gl.constexpr):
-    """The step's number, when compiling where it is known then."""
-    if KNOWN is None:
-        found = at
-    else:
-        found = KNOWN
-    return found
-
-
-@gluon.jit
-def give_back(
-    empty, tile, at, steps, end, end_tile, stride, STAGES: gl.constexpr, WHOLE: gl.constexpr, CLUSTER: gl.constexpr,
-    FREE: gl.constexpr,
-):  # fmt: skip
-    """The stage of step `at` of a tile is empty; a cluster's programs are all told, unless none of them fills it again:
-    by then they may have ended."""
-    if CLUSTER > 1:
-        if WHOLE:
-            again = (at + STAGES < steps) | (tile + stride < end_tile)
-        else:
-            again = tile * steps + at + STAGES < end
-        if again:
-            mark_arrive()
-            mbarrier.arrive(empty)
-    else:
-        if FREE:
-            mark_arrive()
-        mbarrier.arrive(empty)
 
 
 @gluon.jit
@@ -178,12 +104,8 @@ def consume(
                         phase ^= 1
                     slot = stage
                 if AHEAD:
-                    if FREE:
-                        mark_free()
-                    mbarrier.wait(full.index(slot), phase, pred=at + 1 < last)
-                    next_raw = load_step(
-                        held, slot, GROUP, raw, known(step + 1, TURN, planes, STEP), CONSUMERS, planes, ROWS, STEP
-                    )
+                    arrived(full.index(slot), phase, at + 1 < last, FREE)
+                    next_raw = load_step(held, slot, GROUP, raw, known(step + 1, TURN, planes, STEP), CONSUMERS, planes, ROWS, STEP)
                 for part in gl.static_range(1, PARTS):
                     if part > 1:
                         acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
@@ -196,18 +118,15 @@ def consume(
                 if AHEAD:
                     raw = next_raw
                 else:
-                    if FREE:
-                        mark_free()
-                    mbarrier.wait(full.index(slot), phase, pred=at + 1 < last)
-                    raw = load_step(
-                        held, slot, GROUP, raw, known(step + 1, TURN, planes, STEP), CONSUMERS, planes, ROWS, STEP
-                    )
+                    arrived(full.index(slot), phase, at + 1 < last, FREE)
+                    raw = load_step(held, slot, GROUP, raw, known(step + 1, TURN, planes, STEP), CONSUMERS, planes, ROWS, STEP)
                 scaled = factors(raw, number(at + 1, known(step + 1, TURN, planes, STEP)), up, down, L[15], L)
                 # The next part is decoded into the registers of the last but one, which the matrix unit has read by then.
                 if PARTS > 1:
                     acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
                 pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                hold(pairs, Count, m + at, HOLD)
+                if HOLD:
+                    hold(pairs, m + at)
                 ended = newer
                 if step == TURN - 1:
                     acc, ended, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, ended, pairs))

@@ -37,7 +37,6 @@ class WgmmaTile(Tile):
     pairs: int = 1
     lean: int = 0
     turn: int = 1
-    ahead: int = 0
     hold: int = 1
     free: int = 0
     cluster: int = 1
