@@ -113,7 +113,9 @@ def lowered(build: Build, target: Any) -> str:
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
     """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, registers, target, the launching function and
     `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else []), *_marks(b)] for b in builds]
+    parts = [
+        [lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else []), *_marks(b)] for b in builds
+    ]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

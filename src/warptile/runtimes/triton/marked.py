@@ -19,7 +19,8 @@ _COPY = re.compile(
     r"(cp\.async\.bulk\.tensor\.\dd\.shared::cluster\.global\.mbarrier::complete_tx::bytes)([^;]*);"
 )
 _ARRIVAL = re.compile(
-    re.escape(ARRIVE) + r"( written)?((?:(?!// mark)[\s\S])*?)@!?%p\d+\s+mbarrier\.arrive\.shared::cta\.b64\s+_,\s*\[([^\]]+)\];"
+    re.escape(ARRIVE)
+    + r"( written)?((?:(?!// mark)[\s\S])*?)@!?%p\d+\s+mbarrier\.arrive\.shared::cta\.b64\s+_,\s*\[([^\]]+)\];"
 )
 _UNMET = re.compile(re.escape(FREE) + r"((?:(?!// mark)[\s\S])*?)(mbarrier\.try_wait|wgmma\.fence)")
 _REMOTE = re.compile(re.escape(FROM) + r" (\d+);([\s\S]*?)" + re.escape(OWN))
@@ -52,8 +53,9 @@ def marked(ptx: str, cluster: int, threads: int) -> str:
             # What is only read needs no release to the cluster, which waits for all of a thread's writes.
             where = f"mbarrier.arrive{'.release.cluster' if found[1] else ''}.shared::cluster.b64 _, [there];"
         return (
-            f"{_MEETING.sub('', found[2])}{{ .reg .b32 lane, there; .reg .pred arrives; bar.warp.sync 0xffffffff; mov.u32 lane, %laneid; "
-            f"setp.lt.u32 arrives, lane, {cluster}; mapa.shared::cluster.u32 there, {found[3]}, lane; "
+            f"{_MEETING.sub('', found[2])}{{ .reg .b32 lane, there; .reg .pred arrives; "
+            f"bar.warp.sync 0xffffffff; mov.u32 lane, %laneid; setp.lt.u32 arrives, lane, {cluster}; "
+            f"mapa.shared::cluster.u32 there, {found[3]}, lane; "
             f"@arrives {where} }}"
         )
 

@@ -102,8 +102,8 @@ def part_of(Part, place, own, inside, PIECES: gl.constexpr, piece, SIZE: gl.cons
 def joined_sums(
     acc, sums, joint, rank, GROUP: gl.constexpr, CONSUMERS: gl.constexpr, JOINED: gl.constexpr, TILE_M: gl.constexpr
 ):  # fmt: skip
-    """The program's share of the tokens, [ROWS, TILE_M // JOINED], of the sums of all JOINED programs of its cluster, in
-    their order. sums: fp32[CONSUMERS, ROWS * TILE_M]; joint: barriers, first for what was written."""
+    """The program's share of the tokens, [ROWS, TILE_M // JOINED], of the sums of its cluster's JOINED programs, added
+    in their order. sums: fp32[CONSUMERS, ROWS * TILE_M]; joint: barriers, first for what was written."""
     flat = in_parts(acc, TILE_M)
     SIZE: gl.constexpr = flat.shape[0]
     SHARE: gl.constexpr = SIZE // JOINED

@@ -12,8 +12,8 @@ M, ROWS, K, ROW0, X_STRIDE, Y_STRIDE, FIRST_PLANE = range(7)
 
 
 def enqueue(run: Run, buffers: Sequence[Any], scalars: Sequence[int], grid: tuple[int, int, int]) -> None:
-    """One launch. scalars: the shared ones, then split_k, whether a cluster joins, the planes' number, fp32 sums of a program's partial tile,
-    and counters."""
+    """One launch. scalars: the shared ones, then split_k, whether a cluster adds parts, the planes' number, fp32 sums
+    of a program's partial tile, and counters."""
     x, w, y = buffers
     *shared, split, joined, planes, sums, counts = scalars
     if not all(grid):

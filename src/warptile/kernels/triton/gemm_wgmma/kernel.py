@@ -92,7 +92,6 @@ class GemmWgmma:
                 ("STAGES", t.stages),
                 ("WHOLE", t.split_k == 1),
                 ("GROUP_M", t.group_m),
-                ("SUMS", t.sums),
                 ("BF16", problem.x_dtype == "bf16"),
                 ("EARLY", bool(t.early)),
                 ("PAIRS", bool(t.pairs)),

@@ -16,6 +16,9 @@ MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
+FLAGS = ("early", "pairs", "lean", "hold", "free", "joined")
+TURNS = (1, 2, 4, 8)
+CLUSTERS = (1, 2, 4)
 BARRIER_BYTES = 16
 MOST_COUNTED = 1 << 31
 # A warp-specialized program keeps its partitions' arguments and states there.
@@ -69,21 +72,42 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
         most = MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1)
         rule = f"tile_m >= {LEAST_TOKENS}, tile_m * rows / 64 * sums <= {most} with {tile.consumers} consumers"
         broken.append(BrokenRule(rule, f"{tile.tile_m}, {sums_of(tile)}"))
-    if tile.sums not in (1, 2) or (tile.sums == 2 and step == PART):
-        broken.append(BrokenRule("sums is 1, or 2 where a step has several parts", f"{tile.sums}"))
+    if tile.sums != 1:
+        broken.append(BrokenRule("sums is 1", f"{tile.sums}"))
     if tile.split_k < 0 or (tile.split_k == 0 and tile.programs < 1) or (tile.split_k > 1 and tile.programs):
         numbers = f"{tile.split_k}, {tile.programs}"
         broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
     if tile.stages < 1 or tile.group_m < 1:
         broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
-    if {tile.early, tile.pairs, tile.lean} - {0, 1}:
-        broken.append(BrokenRule("early, pairs and lean are 0 or 1", f"{tile.early}, {tile.pairs}, {tile.lean}"))
+    flags = {name: getattr(tile, name) for name in FLAGS}
+    if set(flags.values()) - {0, 1}:
+        broken.append(BrokenRule(f"{', '.join(FLAGS)} are 0 or 1", ", ".join(map(str, flags.values()))))
+    broken += _loop_rules(tile, problem.k // step)
     if tile.lean and (tile.consumers != 2 or sums_of(tile) > MOST_LEAN):
         rule = f"lean is for 2 consumers of up to {MOST_LEAN} sums"
         broken.append(BrokenRule(rule, f"{tile.consumers}, {sums_of(tile)}"))
     if tile.pairs and (problem.n % 2 or problem.y_dtype == "fp32"):
         broken.append(BrokenRule("pairs of rows are stored where n is even and y has 16 bits", f"n = {problem.n}"))
     return broken or _fits(tile, problem, limits)
+
+
+def _loop_rules(tile: WgmmaTile, steps: int) -> list[BrokenRule]:
+    broken = []
+    if tile.turn not in TURNS or (tile.turn > 1 and (tile.split_k == 0 or steps % (tile.turn * tile.split_k))):
+        rule = f"turn is one of {', '.join(map(str, TURNS))} and divides a program's steps"
+        broken.append(BrokenRule(rule, f"{tile.turn}, {steps} / {tile.split_k}"))
+    if tile.cluster not in CLUSTERS or (
+        tile.cluster > 1
+        and (not tile.free or tile.programs % tile.cluster or tile.tile_m < LEAST_TOKENS * tile.cluster or tile.joined)
+    ):
+        rule = "cluster is 1, 2 or 4; free, not joined, programs a multiple of it, tile_m at least 8 times it"
+        broken.append(BrokenRule(rule, f"{tile.cluster}, {tile.programs}, {tile.tile_m}"))
+    elif tile.cluster > 1 and steps < tile.stages * max(1, tile.split_k):
+        broken.append(BrokenRule("a cluster's programs fill every stage", f"{steps} steps, {tile.stages} stages"))
+    if tile.joined and (tile.split_k not in (2, 4, 8) or tile.tile_m < LEAST_TOKENS * tile.split_k or tile.rows != 64):
+        rule = "joined is for split_k of 2, 4 or 8, tile_m at least 8 times it, 64 rows a group"
+        broken.append(BrokenRule(rule, f"{tile.split_k}, {tile.tile_m}, {tile.rows}"))
+    return broken
 
 
 def sums_of(tile: WgmmaTile) -> int:
