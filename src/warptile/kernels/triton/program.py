@@ -9,8 +9,7 @@ from typing import Any
 from warptile.contracts import Source
 
 LANGUAGE = "triton"
-MULTICAST, ARRIVE, FREE = "// mark: multicast", "// mark: arrive", "// mark: free"
-FROM, OWN, CLUSTER_WAIT = "// mark: from", "// mark: own", "// mark: wait for the cluster"
+ARRIVE, FREE = "// mark: arrive", "// mark: free"
 """Comments in a build's PTX that ask for what its language cannot say; see `kernels.triton.gluon_marks`."""
 
 
@@ -39,8 +38,7 @@ class Build:
     multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages. language: "triton", or
     "gluon" for its lower-level language. boxes: arguments that are tensor descriptors. early: the launch may start
     before the one before it has ended (CUDA's programmatic dependent launch). registers: the most a thread may have, 0
-    for the compiler's choice. cluster: programs launched together that see each other's shared memory; the grid is a
-    multiple of it. marked: its PTX has marks.
+    for the compiler's choice. marked: its PTX has marks.
     """
 
     function: str
@@ -53,7 +51,6 @@ class Build:
     boxes: tuple[Box, ...] = ()
     early: bool = False
     registers: int = 0
-    cluster: int = 1
     marked: bool = False
 
 
@@ -89,7 +86,6 @@ class Program:
                 tuple(Box(x["name"], x["type"], tuple(x["shape"]), x["swizzle"]) for x in b["boxes"]),
                 b["early"],
                 b["registers"],
-                b["cluster"],
                 b["marked"],
             )
             for b in data["builds"]

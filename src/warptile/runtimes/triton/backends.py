@@ -238,11 +238,6 @@ class CardLauncher:
         self._index = index
         self._boxes = {box.name: box for box in compiled.build.boxes}
         self._planes: dict[tuple[str, int, int, int], Any] = {}
-        self._cluster = compiled.build.cluster
-        if self._cluster > 1:
-            # Triton's launcher takes the cluster's size from here, and multiplies the grid by it.
-            warps, _, *others = self._kernel.packed_metadata
-            self._kernel.packed_metadata = (warps, self._cluster, *others)
 
     def box(self, name: str, tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
         """See `running.Run.box`."""
@@ -285,8 +280,7 @@ class CardLauncher:
         full: list[Any] = [None] * self._count
         for position, value in zip(self._positions, arguments, strict=True):
             full[position] = value
-        x, y, z = grid
-        self._kernel[x // self._cluster, y, z](*full)
+        self._kernel[grid](*full)
 
 
 class Interpreter:

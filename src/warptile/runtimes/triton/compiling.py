@@ -121,7 +121,7 @@ def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mappi
 
 
 def _marks(build: Build) -> list[int]:
-    return [REVISION, build.cluster] if build.marked else []
+    return [REVISION] if build.marked else []
 
 
 def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Compiled:
@@ -137,8 +137,7 @@ def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Com
     with cached_in(cache), own_assembler():
         kernel = _checked(build, lambda: triton.compile(source, target=target, options=_options(build)))
         if build.marked:
-            folder = Path(triton.knobs.cache.dir)
-            path = marked_file(kernel.asm["ptx"], build.cluster, build.warps * target.warp_size, folder)
+            path = marked_file(kernel.asm["ptx"], Path(triton.knobs.cache.dir))
             options = _options(build) | {"ir_override": str(path)}
             kernel = _checked(build, lambda: triton.compile(source, target=target, options=options))
     return Compiled(build, kernel, names, positions)

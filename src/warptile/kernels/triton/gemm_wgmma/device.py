@@ -10,8 +10,6 @@ from triton.language.extra.cuda import gdc_launch_dependents
 
 from warptile.kernels.triton.gemm_wgmma.device_consume import consume
 from warptile.kernels.triton.gemm_wgmma.device_copies import produce
-from warptile.kernels.triton.gluon_marks import come, meet
-from warptile.kernels.triton.gluon_names import reinterpreted
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape
 
 
@@ -21,27 +19,22 @@ def gemm_wgmma(
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
     EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, CLUSTER: gl.constexpr, JOINED: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
-    PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
+    FREE: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
     programs that share a tile in theirs.
 
-    X: x[m, k] by boxes of [TILE_M // CLUSTER, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0
+    X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0
     any number of programs, which share all steps evenly; with WHOLE (split 1) fewer programs take several tiles each.
-    Every CLUSTER programs are a cluster that shares activations, or every JOINED, the parts of a tile.
     Part: fp32[2 * programs * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
     EARLY: the next launch may start while this one ends.
     """
     if EARLY:
         gdc_launch_dependents()
     PARTS: gl.constexpr = STEP // 64
-    programs = programs // CLUSTER
     XTYPE: gl.constexpr = gl.bfloat16 if BF16 else gl.float16
     steps = k // STEP
-    TOKENS: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
-    shares = gl.allocate_shared_memory(XTYPE, [STAGES * PARTS * CLUSTER, TILE_M // CLUSTER, 64], TOKENS)
-    tokens = reinterpreted(shares, XTYPE, [STAGES * PARTS, TILE_M, 64], TOKENS)
+    tokens = gl.allocate_shared_memory(XTYPE, [STAGES * PARTS, TILE_M, 64], gl.NVMMASharedLayout(128, 16, 2))
     h0 = gl.allocate_shared_memory(element(PLANES[0]), [STAGES] + held_shape(PLANES[0], TILE_N), held_layout(PLANES[0]))
     if len(PLANES) == 1:
         sources, held = (D0,), (h0,)
@@ -70,34 +63,21 @@ def gemm_wgmma(
                     sources, held = (D0, D1, D2, D3, D4), (h0, h1, h2, h3, h4)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
-    if JOINED > 1:
-        FLAT: gl.constexpr = gl.NVMMASharedLayout(0, 32, 1)
-        sums = gl.allocate_shared_memory(gl.float32, [CONSUMERS, TILE_N // CONSUMERS * TILE_M], FLAT)
-        joint = gl.allocate_shared_memory(gl.int64, [2 * CONSUMERS, 1], mbarrier.MBarrierLayout())
-        for i in gl.static_range(2 * CONSUMERS):
-            mbarrier.init(joint.index(i), 4 * JOINED)
-    else:
-        sums = full
-        joint = full
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), 1)
-        mbarrier.init(empty.index(i), CONSUMERS * CLUSTER * (4 if FREE else 1))
+        mbarrier.init(empty.index(i), CONSUMERS * (4 if FREE else 1))
     hopper.fence_async_shared()
-    if CLUSTER > 1 or JOINED > 1:
-        come()
-    if CLUSTER > 1:
-        meet()
     if CONSUMERS == 1:
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (produce, (
-                    X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, CLUSTER,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
                 )),
             ],
             [1], [PRODUCER_REGISTERS],
@@ -106,18 +86,18 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 1,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce, (
-                    X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, CLUSTER,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
                 )),
             ],
             [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
@@ -127,28 +107,28 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 1,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
                 )),
                 (consume, (
-                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 2,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 2,
                 )),
                 (consume, (
-                    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, CLUSTER, JOINED, 3,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 3,
                 )),
                 (produce, (
-                    X, sources, shares, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, CLUSTER,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
                 )),
             ],
             [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],

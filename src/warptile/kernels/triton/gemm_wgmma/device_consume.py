@@ -12,8 +12,6 @@ from warptile.kernels.triton.gemm_wgmma.device_copies import load_step
 from warptile.kernels.triton.gemm_wgmma.device_ends import (
     from_parts,
     in_parts,
-    joined_sums,
-    leave,
     part_of,
     place_of,
     row_numbers,
@@ -31,13 +29,12 @@ from warptile.layouts.triton.lane_scales import factors
 
 @gluon.jit
 def consume(
-    tokens, held, full, empty, sums, joint, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0,
+    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0,
     y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
     EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, CLUSTER: gl.constexpr, JOINED: gl.constexpr,
-    GROUP: gl.constexpr,
+    FREE: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -54,27 +51,28 @@ def consume(
     # Parts of a tile that are loaded at a time, by the registers they take.
     HELD: gl.constexpr = ROWS // 64 * TILE_M
     TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
-    WIDE_N: gl.constexpr = TILE_N * CLUSTER
-    program = gl.program_id(0) // CLUSTER
-    rank = gl.program_id(0) % CLUSTER
-    begin, end = share(program, programs, m, rows, steps, split, WIDE_N, TILE_M)
+    program = gl.program_id(0)
+    turns = steps // TURN
+    begin, end = share(program, programs, m, rows, turns, split, TILE_N, TILE_M)
+    begin *= TURN
+    end *= TURN
     stage = 0
     phase = 0
-    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, WIDE_N, TILE_M, WHOLE)
-    row = rank * TILE_N + GROUP * ROWS + row_numbers(ROW, ROWS)
-    _, at_n = tile_at(first_tile, rows, m, WIDE_N, TILE_M, GROUP_M)
-    next_exponent = unit_exponents(W, unit, at_n * WIDE_N + row, rows)
+    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE)
+    row = GROUP * ROWS + row_numbers(ROW, ROWS)
+    _, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
+    next_exponent = unit_exponents(W, unit, at_n * TILE_N + row, rows)
     for tile in range(first_tile, end_tile, stride):
-        at_m, at_n = tile_at(tile, rows, m, WIDE_N, TILE_M, GROUP_M)
+        at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
         first = 0
         last = steps
         if not WHOLE:
             first = gl.maximum(begin - tile * steps, 0)
             last = gl.minimum(end - tile * steps, steps)
-        row_first = at_n * WIDE_N + rank * TILE_N + GROUP * ROWS
+        row_first = at_n * TILE_N + GROUP * ROWS
         exponent = next_exponent
-        _, next_n = tile_at(gl.minimum(tile + stride, end_tile - 1), rows, m, WIDE_N, TILE_M, GROUP_M)
-        next_exponent = unit_exponents(W, unit, next_n * WIDE_N + row, rows)
+        _, next_n = tile_at(gl.minimum(tile + stride, end_tile - 1), rows, m, TILE_N, TILE_M, GROUP_M)
+        next_exponent = unit_exponents(W, unit, next_n * TILE_N + row, rows)
         up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
         down = ((254 - exponent) << 23).to(gl.float32, bitcast=True)
         acc = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
@@ -96,9 +94,7 @@ def consume(
                 acc = hopper.warpgroup_mma(newer, tokens.index(here * PARTS).permute((1, 0)), acc, is_async=True)
                 if step > 0:
                     acc, ended = hopper.warpgroup_mma_wait(1, deps=(acc, ended))
-                    give_back(
-                        empty.index(done), tile, at - 1, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER, FREE
-                    )
+                    give_back(empty.index(done), FREE)
                 done = here
                 if FIXED:
                     slot = (step + 1) % STAGES
@@ -141,48 +137,38 @@ def consume(
                 ended = newer
                 if step == TURN - 1:
                     acc, ended, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, ended, pairs))
-                    give_back(empty.index(done), tile, at, steps, end, end_tile, stride, STAGES, WHOLE, CLUSTER, FREE)
+                    give_back(empty.index(done), FREE)
         if EARLY:
             gdc_wait()
         if WHOLE:
             store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
-        elif JOINED > 1:
-            SHARE_M: gl.constexpr = TILE_M // JOINED
-            share_sum = joined_sums(acc, sums, joint, gl.program_id(0) % JOINED, GROUP, CONSUMERS, JOINED, TILE_M)
-            store_tile(
-                share_sum, exponent, Y, m, rows, row0, y_stride, at_m * JOINED + gl.program_id(0) % JOINED, row_first,
-                SHARE_M, PAIRS,
-            )  # fmt: skip
-            leave(joint, GROUP, CONSUMERS)
         else:
             SIZE: gl.constexpr = ROWS * TILE_M
-            PIECES: gl.constexpr = CLUSTER * CONSUMERS
-            piece = rank * CONSUMERS + GROUP
-            first_owner, last_owner = owners(tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
+            first_owner, last_owner = owners(tile, programs, m, rows, turns, split, TILE_N, TILE_M)
             if first_owner == last_owner:
                 store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
             else:
                 flat = in_parts(acc, TILE_M)
                 FLAT: gl.constexpr = flat.type.layout
                 own = gl.arange(0, SIZE, layout=FLAT)
-                place = place_of(program, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
-                gl.store(Part + (place * PIECES + piece).to(gl.int64) * SIZE + own, flat)
+                place = place_of(program, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
                 barrier()
-                count = Count + tile * PIECES + piece
+                count = Count + tile * CONSUMERS + GROUP
                 if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
                     barrier()
                     total_sum = gl.zeros((SIZE,), gl.float32, FLAT)
                     for other in range(first_owner, last_owner + 1, TOGETHER):
-                        place = place_of(other, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
-                        p0 = part_of(Part, place, own, other <= last_owner, PIECES, piece, SIZE)
+                        place = place_of(other, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                        p0 = part_of(Part, place, own, other <= last_owner, CONSUMERS, GROUP, SIZE)
                         if TOGETHER >= 2:
-                            place = place_of(other + 1, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
-                            p1 = part_of(Part, place, own, other + 1 <= last_owner, PIECES, piece, SIZE)
+                            place = place_of(other + 1, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                            p1 = part_of(Part, place, own, other + 1 <= last_owner, CONSUMERS, GROUP, SIZE)
                         if TOGETHER == 4:
-                            place = place_of(other + 2, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
-                            p2 = part_of(Part, place, own, other + 2 <= last_owner, PIECES, piece, SIZE)
-                            place = place_of(other + 3, tile, programs, m, rows, steps, split, WIDE_N, TILE_M)
-                            p3 = part_of(Part, place, own, other + 3 <= last_owner, PIECES, piece, SIZE)
+                            place = place_of(other + 2, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                            p2 = part_of(Part, place, own, other + 2 <= last_owner, CONSUMERS, GROUP, SIZE)
+                            place = place_of(other + 3, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                            p3 = part_of(Part, place, own, other + 3 <= last_owner, CONSUMERS, GROUP, SIZE)
                         total_sum += p0
                         if TOGETHER >= 2:
                             total_sum += p1
@@ -193,5 +179,5 @@ def consume(
                     store_tile(whole, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
                     gl.store(count, 0)
     if GROUP == 0:
-        if gl.program_id(0) == 0:
+        if program == 0:
             gl.store(Executed, gl.to_tensor(BUILD_ID).to(gl.uint32))

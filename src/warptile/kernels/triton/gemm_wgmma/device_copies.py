@@ -8,7 +8,6 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from triton.language.extra.cuda import gdc_wait
 
 from warptile.kernels.triton.gemm_wgmma.device_shares import share, tile_at, tiles_of
-from warptile.kernels.triton.gluon_marks import mark_multicast
 from warptile.kernels.triton.gluon_names import copy_box, reinterpreted
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape, is_wide, load_plane, row_bytes
 
@@ -50,22 +49,20 @@ def copy_plane(
 def produce(
     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, planes: gl.constexpr,
     TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr,
-    GROUP_M: gl.constexpr, EARLY: gl.constexpr, CLUSTER: gl.constexpr,
+    GROUP_M: gl.constexpr, EARLY: gl.constexpr, TURN: gl.constexpr,
 ):  # fmt: skip
-    """The copying warp: fills stages as they fall empty. Of a cluster's tokens each program brings its share to all."""
+    """The copying warp: fills stages as they fall empty."""
     PARTS: gl.constexpr = STEP // 64
     BYTES: gl.constexpr = stage_bytes(planes, TILE_N, TILE_M, STEP)
-    WIDE_N: gl.constexpr = TILE_N * CLUSTER
-    OWN_M: gl.constexpr = TILE_M // CLUSTER
-    program = gl.program_id(0) // CLUSTER
-    rank = gl.program_id(0) % CLUSTER
-    begin, end = share(program, programs, m, rows, steps, split, WIDE_N, TILE_M)
-    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, WIDE_N, TILE_M, WHOLE)
+    program = gl.program_id(0)
+    begin, end = share(program, programs, m, rows, steps // TURN, split, TILE_N, TILE_M)
+    begin *= TURN
+    end *= TURN
+    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE)
     ahead = 0
     if EARLY:
         # Weights do not depend on the launch before; activations do.
-        at_m, wide_n = tile_at(first_tile, rows, m, WIDE_N, TILE_M, GROUP_M)
-        at_n = wide_n * CLUSTER + rank
+        at_m, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
         first = 0 if WHOLE else begin - first_tile * steps
         ahead = gl.minimum(steps - first if WHOLE else gl.minimum(end - begin, steps - first), STAGES)
         for j in gl.static_range(STAGES):
@@ -79,17 +76,14 @@ def produce(
         gdc_wait()
         for j in gl.static_range(STAGES):
             for part in gl.static_range(PARTS):
-                if CLUSTER > 1:
-                    mark_multicast()
                 copy_box(
-                    X, [at_m * TILE_M + rank * OWN_M, (first + j) * STEP + part * 64], full.index(j),
-                    tokens.index((j * PARTS + part) * CLUSTER + rank), pred=j < ahead,
+                    X, [at_m * TILE_M, (first + j) * STEP + part * 64], full.index(j), tokens.index(j * PARTS + part),
+                    pred=j < ahead,
                 )  # fmt: skip
     stage = ahead % STAGES
     phase = 1 - ahead // STAGES
     for tile in range(first_tile, end_tile, stride):
-        at_m, wide_n = tile_at(tile, rows, m, WIDE_N, TILE_M, GROUP_M)
-        at_n = wide_n * CLUSTER + rank
+        at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
         first = gl.where(tile == first_tile, ahead, 0)
         last = steps
         if not WHOLE:
@@ -105,12 +99,7 @@ def produce(
                     plane_of(planes, i), STEP, boxes(plane_of(planes, i), TILE_N),
                 )  # fmt: skip
             for part in gl.static_range(PARTS):
-                if CLUSTER > 1:
-                    mark_multicast()
-                copy_box(
-                    X, [at_m * TILE_M + rank * OWN_M, at * STEP + part * 64], arrived,
-                    tokens.index((stage * PARTS + part) * CLUSTER + rank),
-                )  # fmt: skip
+                copy_box(X, [at_m * TILE_M, at * STEP + part * 64], arrived, tokens.index(stage * PARTS + part))
             stage += 1
             if stage == STAGES:
                 stage = 0

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 from warptile.kernels.triton.gemm_wgmma.device_shares import share
-from warptile.kernels.triton.gluon_marks import mark_arrive, mark_cluster_wait, mark_from, mark_own, mark_written, meet
-from warptile.kernels.triton.gluon_names import reinterpreted
 
 
 @gluon.jit
@@ -92,46 +89,7 @@ def place_of(
 
 
 @gluon.jit
-def part_of(Part, place, own, inside, PIECES: gl.constexpr, piece, SIZE: gl.constexpr):
+def part_of(Part, place, own, inside, CONSUMERS: gl.constexpr, GROUP: gl.constexpr, SIZE: gl.constexpr):
     """A program's part of a tile as it was kept, or zero where it is not `inside`."""
-    base = Part + (place * PIECES + piece).to(gl.int64) * SIZE
+    base = Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE
     return gl.load(base + own, mask=inside & (own >= 0), other=0.0, cache_modifier=".cg")
-
-
-@gluon.jit
-def joined_sums(
-    acc, sums, joint, rank, GROUP: gl.constexpr, CONSUMERS: gl.constexpr, JOINED: gl.constexpr, TILE_M: gl.constexpr
-):  # fmt: skip
-    """The program's share of the tokens, [ROWS, TILE_M // JOINED], of the sums of its cluster's JOINED programs, added
-    in their order. sums: fp32[CONSUMERS, ROWS * TILE_M]; joint: barriers, first for what was written."""
-    flat = in_parts(acc, TILE_M)
-    SIZE: gl.constexpr = flat.shape[0]
-    SHARE: gl.constexpr = SIZE // JOINED
-    sums.index(GROUP).store(flat)
-    meet()
-    mark_written()
-    mbarrier.arrive(joint.index(GROUP))
-    mark_cluster_wait()
-    mbarrier.wait(joint.index(GROUP), 0)
-    shares = reinterpreted(sums, gl.float32, [CONSUMERS * JOINED, SHARE], gl.NVMMASharedLayout(0, 32, 1))
-    own = shares.index(GROUP * JOINED + rank)
-    SUM: gl.constexpr = gl.NVMMADistributedLayout(
-        version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, TILE_M // JOINED, 16]
-    )
-    like = in_parts(gl.zeros((acc.shape[0], TILE_M // JOINED), gl.float32, SUM), TILE_M // JOINED)
-    FLAT: gl.constexpr = like.type.layout
-    total = gl.zeros((SHARE,), gl.float32, FLAT)
-    for other in gl.static_range(JOINED):
-        mark_from(other)
-        part = own.load(FLAT)
-        mark_own()
-        total += part
-    return from_parts(total, TILE_M // JOINED, SUM)
-
-
-@gluon.jit
-def leave(joint, GROUP: gl.constexpr, CONSUMERS: gl.constexpr):
-    """Wait until the cluster's programs have read this one's sums."""
-    mark_arrive()
-    mbarrier.arrive(joint.index(CONSUMERS + GROUP))
-    mbarrier.wait(joint.index(CONSUMERS + GROUP), 0)

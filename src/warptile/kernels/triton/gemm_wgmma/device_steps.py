@@ -75,21 +75,8 @@ def arrived(full, phase, wanted, FREE: gl.constexpr):
 
 
 @gluon.jit
-def give_back(
-    empty, tile, at, steps, end, end_tile, stride, STAGES: gl.constexpr, WHOLE: gl.constexpr, CLUSTER: gl.constexpr,
-    FREE: gl.constexpr,
-):  # fmt: skip
-    """The stage of step `at` of a tile is empty; a cluster's programs are all told, unless none of them fills it again:
-    by then they may have ended."""
-    if CLUSTER > 1:
-        if WHOLE:
-            again = (at + STAGES < steps) | (tile + stride < end_tile)
-        else:
-            again = tile * steps + at + STAGES < end
-        if again:
-            mark_arrive()
-            mbarrier.arrive(empty)
-    else:
-        if FREE:
-            mark_arrive()
-        mbarrier.arrive(empty)
+def give_back(empty, FREE: gl.constexpr):
+    """A stage may be filled again."""
+    if FREE:
+        mark_arrive()
+    mbarrier.arrive(empty)

@@ -69,7 +69,7 @@ class GemmWgmma:
         """Depends on k through the arrangement alone."""
         t = own(tile)
         planes = lane_planes(common.arranged(problem))
-        boxes = [Box("X", problem.x_dtype, (t.tile_m // t.cluster, rules.PART), 128)]
+        boxes = [Box("X", problem.x_dtype, (t.tile_m, rules.PART), 128)]
         boxes += [Box(f"D{i}", *box(plane, t.tile_n)) for i, plane in enumerate(planes)]
         consumer, producer = registers(t, problem.x_dtype)
         build = Build(
@@ -99,8 +99,6 @@ class GemmWgmma:
                 ("AHEAD", rules.sums_of(t) < rules.MOST_SUMS[2]),
                 ("HOLD", bool(t.hold)),
                 ("FREE", bool(t.free)),
-                ("CLUSTER", t.cluster),
-                ("JOINED", t.split_k if t.joined else 1),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),
@@ -110,11 +108,10 @@ class GemmWgmma:
             language="gluon",
             boxes=tuple(boxes),
             early=bool(t.early),
-            cluster=t.split_k if t.joined else t.cluster,
-            marked=t.cluster > 1 or bool(t.free) or bool(t.joined),
+            marked=bool(t.free),
         )
         program = Program(ENQUEUE, (build,))
-        return program.source(3, common.SCALARS + 5, 128 * (t.consumers + 1), limits.subgroup)
+        return program.source(3, common.SCALARS + 4, 128 * (t.consumers + 1), limits.subgroup)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
@@ -128,10 +125,9 @@ class GemmWgmma:
                 scalars=(
                     *common.scalars(problem, piece, problem.k, problem.n),
                     t.split_k,
-                    t.joined,
                     planes,
                     t.tile_n * t.tile_m,
-                    rules.tiles_of(t, problem.m, piece.rows) * t.cluster * t.consumers,
+                    rules.tiles_of(t, problem.m, piece.rows) * t.consumers,
                 ),
                 grid=(rules.programs_of(t, problem.m, piece.rows, problem.k), 1, 1),
             )

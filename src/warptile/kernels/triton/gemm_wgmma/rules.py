@@ -16,9 +16,8 @@ MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
-FLAGS = ("early", "pairs", "lean", "hold", "free", "joined")
+FLAGS = ("early", "pairs", "lean", "hold", "free")
 TURNS = (1, 2, 4, 8)
-CLUSTERS = (1, 2, 4)
 BARRIER_BYTES = 16
 MOST_COUNTED = 1 << 31
 # A warp-specialized program keeps its partitions' arguments and states there.
@@ -28,22 +27,20 @@ FIXED_BYTES = 1024
 def shared_bytes(tile: WgmmaTile, problem: Problem) -> int:
     """Shared bytes of a program's stages and barriers; the compiler adds up to `FIXED_BYTES`."""
     weights = sum(row_bytes(plane) for plane in lane_planes(arranged(problem))) * tile.tile_n
-    sums = 4 * tile.tile_m * tile.tile_n if tile.joined else 0
-    return tile.stages * (2 * tile.tile_m * tile.tile_k + weights + BARRIER_BYTES) + sums
+    return tile.stages * (2 * tile.tile_m * tile.tile_k + weights + BARRIER_BYTES)
 
 
 def tiles_of(tile: WgmmaTile, m: int, n: int) -> int:
-    """Tiles of y[m, n], a cluster's taken for one."""
-    return ceil_div(n, tile.tile_n * tile.cluster) * ceil_div(m, tile.tile_m)
+    """Tiles of y[m, n]."""
+    return ceil_div(n, tile.tile_n) * ceil_div(m, tile.tile_m)
 
 
 def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
     """Programs of a launch: at most one a step where they share all steps."""
     tiles = tiles_of(tile, m, n)
-    clusters = tile.programs // tile.cluster
     if tile.split_k == 0:
-        return min(clusters, tiles * (k // tile.tile_k)) * tile.cluster
-    return (min(clusters, tiles) if clusters else tiles * tile.split_k) * tile.cluster
+        return min(tile.programs, tiles * (k // tile.tile_k // tile.turn))
+    return min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
 
 
 def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
@@ -82,32 +79,15 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     flags = {name: getattr(tile, name) for name in FLAGS}
     if set(flags.values()) - {0, 1}:
         broken.append(BrokenRule(f"{', '.join(FLAGS)} are 0 or 1", ", ".join(map(str, flags.values()))))
-    broken += _loop_rules(tile, problem.k // step)
+    if tile.turn not in TURNS or (tile.turn > 1 and (problem.k // step) % (tile.turn * max(1, tile.split_k))):
+        rule = f"turn is one of {', '.join(map(str, TURNS))} and divides a program's steps"
+        broken.append(BrokenRule(rule, f"{tile.turn}, {problem.k // step} / {tile.split_k}"))
     if tile.lean and (tile.consumers != 2 or sums_of(tile) > MOST_LEAN):
         rule = f"lean is for 2 consumers of up to {MOST_LEAN} sums"
         broken.append(BrokenRule(rule, f"{tile.consumers}, {sums_of(tile)}"))
     if tile.pairs and (problem.n % 2 or problem.y_dtype == "fp32"):
         broken.append(BrokenRule("pairs of rows are stored where n is even and y has 16 bits", f"n = {problem.n}"))
     return broken or _fits(tile, problem, limits)
-
-
-def _loop_rules(tile: WgmmaTile, steps: int) -> list[BrokenRule]:
-    broken = []
-    if tile.turn not in TURNS or (tile.turn > 1 and (tile.split_k == 0 or steps % (tile.turn * tile.split_k))):
-        rule = f"turn is one of {', '.join(map(str, TURNS))} and divides a program's steps"
-        broken.append(BrokenRule(rule, f"{tile.turn}, {steps} / {tile.split_k}"))
-    if tile.cluster not in CLUSTERS or (
-        tile.cluster > 1
-        and (not tile.free or tile.programs % tile.cluster or tile.tile_m < LEAST_TOKENS * tile.cluster or tile.joined)
-    ):
-        rule = "cluster is 1, 2 or 4; free, not joined, programs a multiple of it, tile_m at least 8 times it"
-        broken.append(BrokenRule(rule, f"{tile.cluster}, {tile.programs}, {tile.tile_m}"))
-    elif tile.cluster > 1 and steps < tile.stages * max(1, tile.split_k):
-        broken.append(BrokenRule("a cluster's programs fill every stage", f"{steps} steps, {tile.stages} stages"))
-    if tile.joined and (tile.split_k not in (2, 4, 8) or tile.tile_m < LEAST_TOKENS * tile.split_k or tile.rows != 64):
-        rule = "joined is for split_k of 2, 4 or 8, tile_m at least 8 times it, 64 rows a group"
-        broken.append(BrokenRule(rule, f"{tile.split_k}, {tile.tile_m}, {tile.rows}"))
-    return broken
 
 
 def sums_of(tile: WgmmaTile) -> int:

@@ -48,7 +48,7 @@ def _stages(base: WgmmaTile, problem: Problem, limits: Limits) -> int:
     """The most stages whose shared bytes a program has; 0 where a rule breaks that stages do not mend."""
     found = 0
     for stages in range(1, MOST_STAGES + 1):
-        tile = WgmmaTile(**{**base.fields(), "stages": stages, "turn": 1, "cluster": 1})  # type: ignore[arg-type]
+        tile = WgmmaTile(**{**base.fields(), "stages": stages, "turn": 1})  # type: ignore[arg-type]
         if broken_rules(tile, problem, limits):
             break
         found = stages
@@ -65,7 +65,7 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
             # As many as there are units, and as few as need no more turns.
             for programs in dict.fromkeys((units, ceil_div(tiles, ceil_div(tiles, units)))):
                 yield _changed(base, 1, programs, group_m)
-        if tiles % units and tiles < 4 * units and base.turn == 1:
+        if tiles % units and tiles < 4 * units:
             yield _changed(base, 0, units, group_m)
 
 

@@ -21,8 +21,7 @@ class WgmmaTile(Tile):
     their loop needs, so that the compiler makes weights where they are multiplied instead of moving them there. turn:
     steps of a turn of the loop, within which the matrix unit always has work. hold: 1 keeps the decode of the next part
     before the wait for the matrix unit. free: 1 spares a group's warps from meeting twice a step; each gives stages
-    back by itself. cluster: programs of neighbouring rows that bring each other's activations. joined: 1 adds the parts
-    of a split through a cluster's shared memory.
+    back by itself.
     """
 
     kernel: ClassVar[str] = "triton.gemm_wgmma"
@@ -42,8 +41,6 @@ class WgmmaTile(Tile):
     turn: int = 1
     hold: int = 1
     free: int = 0
-    cluster: int = 1
-    joined: int = 0
 
     @property
     def tile_n(self) -> int:
