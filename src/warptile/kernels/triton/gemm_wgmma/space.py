@@ -17,9 +17,9 @@ STOCK_TOKENS = 128
 SHAPES = ((2, 64), (2, 128), (4, 64))
 LOOPS = tuple(
     dict(zip(("turn", "hold", "free", "lean"), loop, strict=True))
-    for loop in ((1, 1, 0, 0), (1, 1, 1, 0), (2, 0, 1, 0), (4, 0, 1, 0), (2, 1, 1, 1))
+    for loop in ((1, 1, 1, 0), (2, 0, 1, 0), (4, 0, 1, 0), (2, 1, 1, 1), (1, 1, 0, 0))
 )
-"""Forms of the loop: the first is every compiler's, the others' PTX is marked."""
+"""Forms of the loop: the last is every compiler's, the others' PTX is marked."""
 
 
 def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
@@ -33,14 +33,14 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
     units = limits.units or 132
     fitting = [t for t in TOKEN_TILES if t < 2 * problem.m and t * 8 > min(problem.m, 256)] or [TOKEN_TILES[0]]
     for tile_m in fitting:
-        for shape, loops in ((SHAPES[0], LOOPS), *((shape, LOOPS[:1]) for shape in SHAPES[1:])):
+        for shape, loops in ((SHAPES[0], LOOPS), *((shape, LOOPS[-1:]) for shape in SHAPES[1:])):
             for loop in loops:
                 fields = {"consumers": shape[0], "rows": shape[1], "pairs": pairs, **loop}
                 deepest = _stages(WgmmaTile(tile_m, step, 1, **fields), problem, limits)
                 for stages in dict.fromkeys((deepest, min(deepest, loop["turn"]), *STAGES)):
                     if not (LEAST_STAGES <= stages <= deepest):
                         continue
-                    for early in (0, 1) if loop is LOOPS[0] else (1,):
+                    for early in (1, 0) if loop is LOOPS[-1] else (1,):
                         yield from _spreads(WgmmaTile(tile_m, step, stages, early=early, **fields), problem, units)
 
 
