@@ -90,9 +90,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from warptile.model.step import device
-kinds = {"X": "*fp16", "Y": "*fp16", "After": "*fp16", "Weight": "*fp16", "Out": "*fp16", "Next": "*i32"}
+kinds = {"X": "*fp16", "Y": "*fp16", "After": "*fp16", "Weight": "*fp16", "Out": "*fp16"}
 kinds |= {"eps": "fp32", "offset": "fp32"}
-given = {"ADD": True, "AFTER": True, "BLOCK": 256, "AHEAD": 32, "PDL": True}
+given = {"ADD": True, "AFTER": True, "BLOCK": 256, "PDL": True}
 names = device.add_norm.arg_names
 signature = {n: "constexpr" if n in given else kinds.get(n, "i32") for n in names}
 source = ASTSource(fn=device.add_norm, signature=signature, constexprs=given)
@@ -101,10 +101,10 @@ print(triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).
 """
 
 
-def test_a_hopper_card_starts_early_and_fetches_ahead(tmp_path: Path) -> None:
+def test_a_hopper_card_starts_early(tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     done = subprocess.run([sys.executable, "-c", HOPPER], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for instruction in ("griddepcontrol.launch_dependents", "griddepcontrol.wait", "cp.async.bulk.prefetch.L2.global"):
-        assert instruction in done.stdout
+    assert "griddepcontrol.launch_dependents" in done.stdout
+    assert "griddepcontrol.wait" in done.stdout
