@@ -221,19 +221,19 @@ def attend_one(
         at = position.to(tl.int64)
         if split == active - 1:
             own = at * D + d[None, :] + tl.zeros((1, 1), tl.int64)
-            k = turned(k, k_partner, KNorm, Cos, Sin, at, eps, offset, NORM, D, W)
-            tl.store(keys + own, k.to(Keys.dtype.element_ty), mask=(d < D)[None, :])
+            key = turned(k, k_partner, KNorm, Cos, Sin, at, eps, offset, NORM, D, W)
+            tl.store(keys + own, key.to(Keys.dtype.element_ty), mask=(d < D)[None, :])
             tl.store(values + own, v.to(Values.dtype.element_ty), mask=(d < D)[None, :])
             # This program reads them below.
             tl.debug_barrier()
-        q = turned(q, q_partner, QNorm, Cos, Sin, at, eps, offset, NORM, D, W).to(Q.dtype.element_ty)
+        query = turned(q, q_partner, QNorm, Cos, Sin, at, eps, offset, NORM, D, W).to(Q.dtype.element_ty)
         most = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
         acc = tl.zeros((ROWS, W), tl.float32)
         row_at = position + tl.zeros((ROWS,), tl.int32)
         for start in range(low, high, KEYS):
             most, total, acc = tile_added(
-                q, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
+                query, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
                 True, 0, D, W,
             )  # fmt: skip
         out = Out + head[:, None] * D + d[None, :]

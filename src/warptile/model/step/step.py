@@ -16,7 +16,10 @@ from warptile.runtimes.triton.engine import engine_of
 SPLITS = 16
 """Parts that the keys of one token's attention are cut into at most."""
 
-KEYS_ONE = 128
+KEYS_ONE = (128, 64, 32, 16)
+"""Keys that a program of one token's attention takes at once, the most whose tiles of k and v fit shared memory with a
+quarter to spare."""
+
 GATED_BLOCK = 1024
 PICK_BLOCK = 1024
 HEADS_A_BLOCK = 8
@@ -67,7 +70,11 @@ class Step:
         self._indices = torch.empty(picks, dtype=torch.int32, device=where)
         self._picked = torch.zeros(1, dtype=torch.int32, device=where)
         self._final = Norm.of(model.model.norm)
-        self._shape = _shape_of(engine_of(where).limits.shared_bytes, head, model.dtype.itemsize)
+        room = engine_of(where).limits.shared_bytes
+        self._keys = next(
+            (n for n in KEYS_ONE if 5 * n * _width(head) * model.dtype.itemsize <= 2 * room), KEYS_ONE[-1]
+        )
+        self._shape = _shape_of(room, head, model.dtype.itemsize)
         early = where.type == "cuda" and torch.version.hip is None
         self._pdl = early and torch.cuda.get_device_capability(where)[0] >= HOPPER
         self._early: dict[str, Any] = {"PDL": self._pdl} | ({"launch_pdl": True} if self._pdl else {})
@@ -134,7 +141,7 @@ class Step:
                 q, k, v, *same, keys, values, out, self._part, self._counts[index], s.length, eps, offset, layer.scale,
                 **common, GROUP=group, WINDOW=layer.window,
                 ROWS=max(LEAST_ROWS, triton.next_power_of_2(group)),
-                KEYS=KEYS_ONE, SPLITS=SPLITS, num_warps=4, num_stages=2, **self._early,
+                KEYS=self._keys, SPLITS=SPLITS, num_warps=4, num_stages=2, **self._early,
             )  # fmt: skip
             return out
         turned = torch.empty_like(out)
