@@ -1,7 +1,7 @@
 """Times many tiles of the whole space, good and bad alike, so that searches can be replayed without the device.
 
     python benchmarks/search_record.py --device vulkan:0 --problem Q4_1,1536,576,128 --tiles 0 --out recorded
-    python benchmarks/search_record.py --device cuda:0 --problem Q4_K,4096,4096,8 --tiles 200 --seconds 100 --out recorded
+    python benchmarks/search_record.py --device cuda:0 --problem Q4_K,4096,4096,8 --tiles 200 --out recorded
 
 Problems (FORMAT,N,K,M) of one format, k and m are a group that shares binaries. Of a group, `--tiles` tiles (0: all)
 are taken: those of least price of each problem and of each kernel, the rest drawn with `--seed`. They are compiled
@@ -27,6 +27,7 @@ import numpy as np
 from warptile import kernels
 from warptile.contracts import Arm, CandidateRejected, Problem, Runtime
 from warptile.journal import Journal, entries
+from warptile.journal.record import Record
 from warptile.places import Places
 from warptile.race.bench import Contender, Timer, prepare
 from warptile.race.jobs import BenchWeights, bench_for, release_job
@@ -159,7 +160,8 @@ def main() -> None:
     with contextlib.closing(open_device(arguments.device, places.ready())) as runtime:
         dtype = arguments.dtype or runtime.limits().activations
         journal = Journal(arguments.out / "journal")
-        journal.append(entries.run("start", runtime.identity(), source="search_record", problems=arguments.problem))
+        notebook = Record(journal, runtime.identity(), runtime.limits())
+        notebook.start(source="search_record", problems=arguments.problem)
         groups = [
             drawn(runtime, problems, arguments.tiles, arguments.best, arguments.seed)
             for problems in problems_of(arguments.problem, dtype)
@@ -183,7 +185,7 @@ def main() -> None:
                     f" {np.median(samples[fastest]) * 1e6 if fastest else 0:.2f} us",
                     flush=True,
                 )
-        journal.append(entries.run("end", runtime.identity(), seconds=time.monotonic() - start))
+        notebook.end(seconds=time.monotonic() - start)
     print(journal.path)
 
 

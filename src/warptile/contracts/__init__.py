@@ -17,6 +17,7 @@ from warptile.contracts.errors import (
     Wrong,
 )
 from warptile.contracts.evidence import Arithmetic, Arm, BrokenRule, Decision, FirstWrong, Race, Verdict
+from warptile.contracts.instruments import FAULT_KINDS, Fault, InstrumentedRuntime, Observation
 from warptile.contracts.kernel import GroupedKernel, Kernel, launches_of
 from warptile.contracts.launch import Chosen, DeviceWeights, Launch, Scratch, Source, WeightSlice
 from warptile.contracts.limits import Limits
@@ -41,15 +42,19 @@ __all__ = [
     "DeviceState",
     "DeviceWeights",
     "DoesNotFit",
+    "FAULT_KINDS",
+    "Fault",
     "FirstWrong",
     "GroupedKernel",
     "Identity",
     "Instrument",
+    "InstrumentedRuntime",
     "InvalidTile",
     "Kernel",
     "Launch",
     "Limits",
     "MissingExtra",
+    "Observation",
     "OutOfMemory",
     "Price",
     "Problem",

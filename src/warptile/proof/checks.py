@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile.contracts import FirstWrong
+from warptile.contracts import FirstWrong, Observation
 from warptile.contracts.samples import neighbours
 
 NMSE_LIMIT = 5e-4
@@ -30,6 +30,11 @@ CHECKS = (
     "exact",
     "deterministic",
     "hazard",
+    "outside",
+    "race",
+    "uninitialised",
+    "once",
+    "schedule",
 )
 
 
@@ -173,6 +178,22 @@ def repeated(first: NDArray[Any], second: NDArray[Any]) -> Finding | None:
         f"two runs differ in {int(bad.sum())} of {bad.size} elements, first y[{row}, {column}] ="
         f" {float(first[row, column]):.9g} then {float(second[row, column]):.9g}",
     )
+
+
+def faultless(observation: Observation) -> Finding | None:
+    """The first fault that an instrumented run reports, named by its kind: "launch" (every workgroup of the very binary
+    began and ended), "outside", "race", "uninitialised" or "once"."""
+    if not observation.faults:
+        return None
+    first, *others = observation.faults
+    more = f"; and {len(others)} more of {', '.join(dict.fromkeys(f.kind for f in others))}" if others else ""
+    return Finding(first.kind, f"{first.text}{more}")
+
+
+def unscheduled(first: NDArray[Any], second: NDArray[Any], seed: int) -> Finding | None:
+    """ "schedule": y is equal in every byte when workgroups and warps run in another order and at other speeds."""
+    found = repeated(first, second)
+    return None if found is None else Finding("schedule", f"order of seed {seed}: {found.detail}")
 
 
 def unwavering(hazard: str, runs: Sequence[NDArray[Any]]) -> Finding | None:

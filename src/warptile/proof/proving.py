@@ -28,6 +28,7 @@ from warptile.proof.bounds import ACTIVATION_BLOCKS, Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
 from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.grouped import prove_grouped
+from warptile.proof.instrumented import watched
 from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, repeat, run
 from warptile.proof.shapes import Shape, plan
@@ -71,7 +72,11 @@ def prove(
     own = Shape(problem.m, problem.n, problem.k)
     proof.refuse_invalid()
     if problem.grouped:
-        return prove_grouped(runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=cache, clock=clock)
+        grouped = prove_grouped(
+            runtime, kernel, tile, problem, level, seed, deadline=deadline, cache=cache, clock=clock
+        )
+        left = None if end is None else end - clock()
+        return watched(grouped, runtime, kernel, tile, problem, proof.cache, left)
     binary = proof.compiled(own)
     fmt = formats.by_name(problem.format)
     todo = plan(level, kernel.boundaries(tile), own, fmt.block_size, proof.allowed, own=proof.shape_dependent())
@@ -92,7 +97,7 @@ def prove(
     if finding is None and (hazard := proof.hazard(binary)):
         finding = proof.prove_unwavering(hazard, todo.whole, REPEATS[level])
         said.append(f"{hazard}: accepted on {REPEATS[level]} runs equal in every byte")
-    return Verdict(
+    verdict = Verdict(
         right=finding is None,
         checks=CHECKS,
         failed=finding.check if finding else "",
@@ -106,6 +111,7 @@ def prove(
         level=level,
         version=PROOF_VERSION,
     )
+    return watched(verdict, runtime, kernel, tile, problem, proof.cache, None if end is None else end - clock())
 
 
 @dataclass

@@ -13,6 +13,7 @@ from warptile.contracts import (
     Buffer,
     Chosen,
     DeviceWeights,
+    InstrumentedRuntime,
     Kernel,
     Problem,
     Runtime,
@@ -23,7 +24,7 @@ from warptile.contracts import (
 from warptile.contracts.runtime import all_ids
 from warptile.contracts.samples import storage_dtype, stored, widened
 from warptile.layouts import PackedWeights, piece_of
-from warptile.proof.checks import Finding, guards_intact, launched, unchanged, written
+from warptile.proof.checks import Finding, faultless, guards_intact, launched, unchanged, written
 
 Real = NDArray[np.float32] | NDArray[np.float16]
 
@@ -64,12 +65,14 @@ def run(
     packed: PackedWeights,
     again: bool,
     chosen: ChosenRows | None = None,
+    observed: int | None = None,
 ) -> Outcome:
     """Run once and ask "launch", "guards", "inputs" and "written", in that order.
 
     x[m, k], the weight slices and y[m, n] (of a grouped matmul ids and weights too) lie between guard bands; in the
     second run (`again`) each ends its allocation instead, and y is poisoned with another pattern. All these are fresh
     and freed afterwards. Scratch buffers are the runtime's: they are poisoned anew, and "guards" asks about theirs too.
+    observed: the seed of a run of an instrumented binary, whose faults come first.
     """
     dtype = storage_dtype(problem.y_dtype)
     poison = POISONS[problem.y_dtype][again]
@@ -97,7 +100,15 @@ def run(
         for scratch in dict.fromkeys(b for launch in launches for b in launch.buffers if isinstance(b, Scratch)):
             held = named[f"scratch {scratch.name}"] = runtime.scratch_buffer(scratch)
             runtime.write(held, _scratch_poison(scratch.nbytes, again))
-        runtime.execute(launches)
+        faults: Finding | None = None
+        if isinstance(runtime, InstrumentedRuntime):
+            # Nothing clears shared memory: what the launch before left there is often right.
+            runtime.poison_shared()
+        if observed is None:
+            runtime.execute(launches)
+        else:
+            assert isinstance(runtime, InstrumentedRuntime)
+            faults = faultless(runtime.observe(launches, {y_buffer: dtype.itemsize}, observed))
         executed = runtime.executed_ids()
         intact = {name: runtime.guards_intact(buffer) for name, buffer in named.items()}
         after_x = runtime.download(x_buffer, given.dtype, given.shape)
@@ -109,7 +120,8 @@ def run(
     finally:
         runtime.free(buffers)
     finding = (
-        launched(executed, [launch.binary.id for launch in launches], binary.id, all_ids(binary))
+        faults
+        or launched(executed, [launch.binary.id for launch in launches], binary.id, all_ids(binary))
         or guards_intact(intact)
         or unchanged("x", given, after_x)
         or next((f for name, data in taken.items() if (f := unchanged(name, data, after_taken[name]))), None)

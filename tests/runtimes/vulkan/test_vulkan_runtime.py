@@ -179,12 +179,6 @@ def test_the_devices_own_subgroup_size_can_be_asked_for(device: VulkanRuntime) -
     device.free([x, y])
 
 
-@pytest.mark.parametrize("instrument", ["checked", "delayed"])
-def test_instruments_that_do_not_exist_yet_are_refused(device: VulkanRuntime, instrument: str) -> None:
-    with pytest.raises(UnusableInput, match="not available in this version"):
-        device.compile(scale(2), instrument)  # type: ignore[arg-type]
-
-
 def test_a_grid_or_buffer_over_the_limit_does_not_fit(device: VulkanRuntime) -> None:
     x, y = device.upload(np.ones(8, np.float32)), device.guarded_buffer(32)
     binary = device.compile(scale(2))

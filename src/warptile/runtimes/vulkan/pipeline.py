@@ -13,12 +13,14 @@ from typing import Any
 from warptile.contracts.errors import CompileFailed, DoesNotFit
 from warptile.contracts.launch import Source
 from warptile.contracts.limits import Limits
+from warptile.contracts.runtime import Instrument
 from warptile.kernels.vulkan.abi import BUILD_ID_CONSTANT
 from warptile.runtimes.files import read_checked, write_checked
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.vulkan.binding import ffi, lib, vk
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.faults import check, driver_faults
+from warptile.runtimes.vulkan.instrument import Instrumented, instrumented
 from warptile.runtimes.vulkan.spirv import Glslang
 
 _SLOW_SECONDS = 0.25
@@ -27,7 +29,7 @@ _SLOW_SECONDS = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Interface:
-    """Descriptor set layout and pipeline layout for a number of bindings (executed ids included) and scalars."""
+    """Descriptor set layout and pipeline layout for a number of bindings (the runtime's included) and scalars."""
 
     set_layout: Any
     layout: Any
@@ -37,7 +39,10 @@ class Interface:
 
 @dataclass(frozen=True, eq=False)
 class VulkanBinary:
-    """A compute pipeline. compile_seconds: what the driver took, machine code and helpers included."""
+    """A compute pipeline. compile_seconds: what the driver took, machine code and helpers included.
+
+    instrumented: what an instrument put in, None without one.
+    """
 
     key: str
     source: Source
@@ -45,6 +50,7 @@ class VulkanBinary:
     interface: Interface
     compile_seconds: float
     helpers: tuple[VulkanBinary, ...] = ()
+    instrumented: Instrumented | None = None
 
     @property
     def id(self) -> int:
@@ -59,26 +65,37 @@ class Pipelines:
         self._device = device
         self._limits = limits
         self.glslang = Glslang(cache / "spirv", device.physical.api)
-        self._interfaces: dict[tuple[int, int], Interface] = {}
+        self._interfaces: dict[tuple[int, int, bool], Interface] = {}
         self._lock = threading.Lock()
         self._pipelines: list[Any] = []
         self._path = cache / "pipelines" / f"{hashlib.sha256(identity.encode()).hexdigest()}.bin"
         self._saved = b""
         self._cache = self._open_cache()
 
-    def interface(self, bindings: int, scalars: int) -> Interface:
-        """The layouts for `bindings` storage buffers, the executed ids and 1 + `scalars` push-constant words."""
+    def interface(self, bindings: int, scalars: int, noted: bool = False) -> Interface:
+        """The layouts for `bindings` storage buffers, the executed ids and 1 + `scalars` push-constant words.
+
+        noted: an instrument's notes are bound last.
+        """
+        key = (bindings, scalars, noted)
         with self._lock:
-            found = self._interfaces.get((bindings, scalars))
+            found = self._interfaces.get(key)
             if found is None:
-                found = self._interfaces[bindings, scalars] = self._new_interface(bindings + 1, 4 * (1 + scalars))
+                found = self._interfaces[key] = self._new_interface(bindings + 1 + noted, 4 * (1 + scalars))
             return found
 
-    def build(self, key: str, source: Source, finish: Callable[[VulkanBinary], None]) -> VulkanBinary:
+    def build(
+        self, key: str, source: Source, finish: Callable[[VulkanBinary], None], instrument: Instrument = "none"
+    ) -> VulkanBinary:
         """Compile `source`; its build id becomes specialization constant 100. Raises CompileFailed, DoesNotFit."""
         self._check(source)
-        words = self.glslang.compile(source.text)
-        interface = self.interface(source.bindings, source.scalars)
+        words = self.glslang.compile(source.text, lines=instrument != "none")
+        added = None
+        if instrument != "none":
+            added = instrumented(source, instrument, words, binary_id(key), self.glslang.compile)
+            words = added.module
+            self.glslang.validate(words)
+        interface = self.interface(source.bindings, source.scalars, added is not None)
         with driver_faults("loading SPIR-V", CompileFailed):
             module = vk.vkCreateShaderModule(
                 self._device.handle, vk.VkShaderModuleCreateInfo(codeSize=len(words), pCode=words), None
@@ -86,13 +103,13 @@ class Pipelines:
         try:
             start = time.perf_counter()
             pipeline = self._create(key, source, module, interface)
-            finish(VulkanBinary(key, source, pipeline, interface, 0.0))
+            finish(VulkanBinary(key, source, pipeline, interface, 0.0, instrumented=added))
             seconds = time.perf_counter() - start
         finally:
             vk.vkDestroyShaderModule(self._device.handle, module, None)
         if seconds > _SLOW_SECONDS:
             self.save()
-        return VulkanBinary(key, source, pipeline, interface, seconds)
+        return VulkanBinary(key, source, pipeline, interface, seconds, instrumented=added)
 
     def save(self) -> None:
         """Write the driver's pipeline cache to disk where it has changed."""

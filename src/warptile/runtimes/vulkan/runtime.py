@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile.contracts.errors import CandidateRejected, DoesNotFit, UnusableInput
+from warptile.contracts.instruments import Observation
 from warptile.contracts.launch import Launch, Scratch, Source
 from warptile.contracts.limits import Limits
 from warptile.contracts.price import Resources
@@ -23,6 +24,9 @@ from warptile.runtimes.vulkan.ceilings import measure
 from warptile.runtimes.vulkan.device import Device
 from warptile.runtimes.vulkan.guards import GuardedBuffer, guarded_buffer, guards_intact
 from warptile.runtimes.vulkan.instance import Instance, PhysicalDevice
+from warptile.runtimes.vulkan.instrument import INSTRUMENTS
+from warptile.runtimes.vulkan.instrument.observing import Observing
+from warptile.runtimes.vulkan.instrument.poison import SharedPoison
 from warptile.runtimes.vulkan.limits import device_limits
 from warptile.runtimes.vulkan.matrix_order import matrix_order
 from warptile.runtimes.vulkan.memory import HOST, Block, Memory, VulkanBuffer, host_cached, live
@@ -59,6 +63,7 @@ class VulkanRuntime:
         self._executed: list[int] = []
         self._scratches = ScratchPool(self.guarded_buffer, self.free)
         self._ceilings: Ceilings | None = None
+        self._poison: SharedPoison | None = None
         self._limits = dataclasses.replace(self._limits, matrix_order=matrix_order(self))
 
     def limits(self) -> Limits:
@@ -133,16 +138,20 @@ class VulkanRuntime:
         for buffer in own:
             self.memory.free(buffer)
 
+    def forget(self, views: Sequence[VulkanBuffer]) -> None:
+        """Unbind views of a buffer that is about to be freed."""
+        self._queue.forget(views)
+
     def compile(self, source: Source, instrument: Instrument = "none") -> VulkanBinary:
         """GLSL to machine code; the same source again gives the same binary. Raises CompileFailed, DoesNotFit."""
-        if instrument != "none":
-            raise UnusableInput(f"instrument {instrument!r} is not available in this version of the Vulkan runtime")
+        if instrument != "none" and instrument not in INSTRUMENTS:
+            raise UnusableInput(f"instrument {instrument!r} is not known to the Vulkan runtime")
         self._refuse_closed()
         key = binary_key(source, instrument)
         found = self._binaries.get(key)
         if found is None or found.source != source:
             helpers = tuple(self.compile(helper, instrument) for helper in source.helpers)
-            built = self._pipelines.build(key, source, self._emit)
+            built = self._pipelines.build(key, source, self._emit, instrument)
             seconds = built.compile_seconds + sum(helper.compile_seconds for helper in helpers)
             found = dataclasses.replace(built, compile_seconds=seconds, helpers=helpers)
             self._binaries[key] = found
@@ -171,6 +180,30 @@ class VulkanRuntime:
     def time(self, launches: Sequence[Launch]) -> list[float]:
         """As `execute`; seconds between two timestamps around each launch, each taken when all work before is done."""
         return self._run(launches, timed=True)
+
+    @property
+    def instruments(self) -> frozenset[Instrument]:
+        """Instruments that `compile` knows."""
+        return INSTRUMENTS
+
+    def observe(self, launches: Sequence[Launch], once: Mapping[Buffer, int], seed: int = 0) -> Observation:
+        """Run instrumented launches; see `contracts.InstrumentedRuntime` and `runtimes.vulkan.instrument`."""
+        self._refuse_closed()
+        self._executed = []
+        self._scratches.keep({b for launch in launches for b in launch.buffers if isinstance(b, Scratch)})
+        run = Observing(self, [self._dispatch(launch, observed=True) for launch in launches], once, seed)
+        try:
+            self._executed, _ = self._queue.run(run.dispatches, timed=False)
+            return run.observation()
+        finally:
+            run.close()
+
+    def poison_shared(self) -> None:
+        """Run a kernel that leaves NaN in shared memory; see `instrument.poison`."""
+        self._refuse_closed()
+        if self._poison is None:
+            self._poison = SharedPoison(self)
+        self._poison.run()
 
     def executed_ids(self) -> list[int]:
         """What each launch of the last run stored; 0 where it stored nothing."""
@@ -203,7 +236,7 @@ class VulkanRuntime:
         self._executed, seconds = self._queue.run(dispatches, timed)
         return seconds
 
-    def _dispatch(self, launch: Launch) -> Dispatch:
+    def _dispatch(self, launch: Launch, observed: bool = False) -> Dispatch:
         binary = _own_binary(launch.binary)
         source = binary.source
         if len(launch.buffers) != source.bindings or len(launch.scalars) != source.scalars:
@@ -213,6 +246,8 @@ class VulkanRuntime:
             )
         if any(g > most for g, most in zip(launch.grid, self._limits.max_grid, strict=True)):
             raise DoesNotFit("grid <= the device's most workgroups", f"{launch.grid} > {self._limits.max_grid}")
+        if binary.instrumented is not None and not observed:
+            raise UnusableInput(f"a {binary.instrumented.instrument} build is run by `observe` alone")
         buffers = tuple(self.scratch_buffer(b) if isinstance(b, Scratch) else _own(b) for b in launch.buffers)
         return Dispatch(binary, buffers, launch.scalars, launch.grid)
 
@@ -221,8 +256,9 @@ class VulkanRuntime:
         assert self._queue.executed is not None
         source = binary.source
         nothing = (self._queue.executed,) * source.bindings
+        notes = None if binary.instrumented is None else self._queue.executed
         with self._emitting:
-            self._queue.run([Dispatch(binary, nothing, (0,) * source.scalars, (0, 0, 0))], timed=False)
+            self._queue.run([Dispatch(binary, nothing, (0,) * source.scalars, (0, 0, 0), notes)], timed=False)
 
     def _check_size(self, nbytes: int) -> None:
         if nbytes > self._limits.max_buffer_bytes:

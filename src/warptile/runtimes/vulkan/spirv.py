@@ -28,25 +28,45 @@ class Glslang:
         self.version = importlib.metadata.version(_PACKAGE)
         self.target = f"vulkan1.{max(0, min(api, (1, 3))[1])}"
 
-    def compile(self, text: str) -> bytes:
-        """SPIR-V of one compute shader. Raises CompileFailed with the compiler's first error line."""
-        key = hashlib.sha256(f"{self.version}\n{self.target}\n{text}".encode()).hexdigest()
+    def compile(self, text: str, lines: bool = False) -> bytes:
+        """SPIR-V of one compute shader. Raises CompileFailed with the compiler's first error line.
+
+        lines: with the source's line numbers, for instruments; the instructions are the same.
+        """
+        kind = f"{self.target}\nlines" if lines else self.target
+        key = hashlib.sha256(f"{self.version}\n{kind}\n{text}".encode()).hexdigest()
         path = self._cache / f"{key}.spv"
         found = read_checked(path)
         if found is None:
-            found = self._run(text)
+            found = self._run(text, lines)
             write_checked(path, found)
         return found
 
-    def _run(self, text: str) -> bytes:
+    def validate(self, module: bytes) -> None:
+        """Ask spirv-val, which comes with the libraries glslang loads. Raises CompileFailed with its first line."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "kernel.spv"
+            path.write_bytes(module)
+            command = [str(self._executable.with_name("spirv-val")), "--target-env", self.target, str(path)]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, env=self._environment(), check=False)
+            except OSError as error:
+                raise UnusableInput(f"spirv-val cannot be started: {error.strerror}") from None
+        if done.returncode != 0:
+            raise CompileFailed(f"spirv-val: {first_error(done.stdout + done.stderr)}")
+
+    def _environment(self) -> dict[str, str]:
         library = str(self._executable.parent.parent / "lib")
         paths = [library, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-        environment = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
+        return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
+
+    def _run(self, text: str, lines: bool) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
             source, out = Path(folder) / "kernel.comp", Path(folder) / "kernel.spv"
             source.write_text(text)
             command = [
                 str(self._executable),
+                *(["-g"] if lines else []),
                 "--target-env",
                 self.target,
                 "-V",
@@ -57,7 +77,7 @@ class Glslang:
                 str(source),
             ]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+                done = subprocess.run(command, capture_output=True, text=True, env=self._environment(), check=False)
             except OSError as error:
                 raise UnusableInput(f"glslang cannot be started: {self._executable}: {error.strerror}") from None
             if done.returncode != 0 or not out.exists():

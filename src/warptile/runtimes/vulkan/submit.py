@@ -33,12 +33,15 @@ _END = vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
 
 @dataclass(frozen=True, eq=False)
 class Dispatch:
-    """A launch with its binary and buffers as this runtime's own types."""
+    """A launch with its binary and buffers as this runtime's own types. notes: what an instrumented build reads and
+    writes, for such a binary.
+    """
 
     binary: VulkanBinary
     buffers: tuple[VulkanBuffer, ...]
     scalars: tuple[int, ...]
     grid: tuple[int, int, int]
+    notes: VulkanBuffer | None = None
 
 
 class Queue:
@@ -141,7 +144,7 @@ class Queue:
     def _record(self, dispatches: Sequence[Dispatch], timed: bool) -> None:
         assert self.executed is not None
         assert self.readback is not None
-        sets = [self._set(d.binary.interface, d.buffers) for d in dispatches]
+        sets = [self._set(d.binary.interface, self._bound(d)) for d in dispatches]
         self._start()
         commands, executed = self._commands, self.executed
         if timed:
@@ -210,6 +213,12 @@ class Queue:
         spent = (ticks[1::2] - ticks[0::2]) & mask
         return [float(t) * self._device.timestamp_ns * 1e-9 for t in spent]
 
+    def _bound(self, dispatch: Dispatch) -> tuple[VulkanBuffer, ...]:
+        """Every buffer a launch binds, in the order of the bindings."""
+        assert self.executed is not None
+        own = (self.executed,) if dispatch.notes is None else (self.executed, dispatch.notes)
+        return (*dispatch.buffers, *own)
+
     def _set(self, interface: Interface, buffers: tuple[VulkanBuffer, ...]) -> Any:
         key = (interface, *map(_place, buffers))
         found = self._sets.pop(key, None)
@@ -225,7 +234,6 @@ class Queue:
         check(lib.vkFreeDescriptorSets(self._device.handle, self._descriptors, 1, self._sets.pop(key)), "unbinding")
 
     def _new_set(self, interface: Interface, buffers: tuple[VulkanBuffer, ...]) -> Any:
-        assert self.executed is not None
         handle = self._device.handle
         with driver_faults("binding buffers"):
             layouts = ffi.new("VkDescriptorSetLayout[]", [interface.set_layout])
@@ -241,7 +249,7 @@ class Queue:
                 descriptorType=vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                 pBufferInfo=[vk.VkDescriptorBufferInfo(buffer=b.block.handle, offset=b.offset, range=b.bound)],
             )
-            for i, b in enumerate((*buffers, self.executed))
+            for i, b in enumerate(buffers)
         ]  # fmt: skip
         vk.vkUpdateDescriptorSets(handle, len(writes), writes, 0, [])
         return ffi.new("VkDescriptorSet[]", [chosen])
