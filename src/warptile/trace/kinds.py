@@ -28,7 +28,10 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     (DENSE, r"gemm|cutlass|cublas|nvjet|sgemm|hgemm|wgmma|xmma|Cijk|rocblas|mul_mat_f|mul_mat|aten::(mm|bmm|addmm)"),
     (ROWS, r"get_rows|^chosen_rows$|embedding|index_?select|gather|aten::index|vectorized_gather"),
     (COPIES, r"cpy|copy|memcpy|memset|cast|concat|CatArray|aten::(cat|clone|contiguous|to|_to_copy|expand|empty)|fill"),
-    (POINTWISE, r"elementwise|^gated$|silu|gelu|add|mul|unary|binary|glu|aten::(add|mul|neg|sub|div|silu|gelu)|triton_poi"),
+    (
+        POINTWISE,
+        r"elementwise|^gated$|silu|gelu|add|mul|unary|binary|glu|aten::(add|mul|neg|sub|div|silu|gelu)|triton_poi",
+    ),
 )  # fmt: skip
 
 _COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _PATTERNS)
