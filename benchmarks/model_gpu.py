@@ -35,7 +35,9 @@ import warptile
 from warptile import kernels
 from warptile.bench.model import random_tokens
 from warptile.contracts import Problem
+from warptile.gguf import open_gguf
 from warptile.kernels.triton.program import Program
+from warptile.layouts.triton.repack import repack
 from warptile.model.cuda import TorchGroup, dequantized
 from warptile.model.modules import QuantEmbedding, QuantLinear
 from warptile.model.runner import Runner
@@ -44,7 +46,9 @@ from warptile.runtimes.triton.ceilings import measure
 from warptile.runtimes.triton.engine import engine_of
 from warptile.torch_ops import TorchWeight, matmul_torch
 from warptile.trace.torch_trace import events
+from warptile.weights import QuantTensor
 
+PARTS = "packing,generating,best_tiles,first,profile,agreeing,routes,beside_dense,deeper"
 ROUNDS = 5
 PROMPTS = (512, 2048)
 GENERATED = 128
@@ -342,6 +346,20 @@ def one(results: Results, shape: Shape, places: Places, wanted: set[str]) -> Non
         )
         runner.replay = True
 
+    def packing() -> None:
+        """File blocks to quad words on the device: bytes read and written a second, launches one after another."""
+        file, rates = open_gguf(path), {}
+        for tensor in ("blk.0.ffn_up.weight", "blk.0.ffn_down.weight", "token_embd.weight"):
+            w = QuantTensor.from_gguf(path, tensor)
+            source = torch.from_numpy(w.blocks.copy().reshape(-1)).to(DEVICE)
+            repack(w.format, source, *w.shape)
+            spent = seconds(lambda w=w, source=source: [repack(w.format, source, *w.shape) for _ in range(10)]) / 10
+            copied = torch.empty_like(source)
+            plain = seconds(lambda source=source, copied=copied: [copied.copy_(source) for _ in range(10)]) / 10
+            moved = 2 * file.tensor(tensor).nbytes / 1e9
+            rates[f"{w.format.name} {list(w.shape)}"] = [round(moved / spent, 1), round(moved / plain, 1)]
+        results.put(f"{name} packing, and a copy, GB/s", rates)
+
     def agreeing() -> None:
         plain = Runner(packed, ROOM, fused=False, graphs=False)
         runner.reset()
@@ -395,7 +413,7 @@ def one(results: Results, shape: Shape, places: Places, wanted: set[str]) -> Non
         for state in ("nothing compiled", "kernels compiled"):
             results.put(f"{name} file to first token, {state}", first_token_alone(path, places, compiled) | bound)
 
-    for part in (generating, best_tiles, first, profile, agreeing, routes, beside_dense, deeper):
+    for part in (packing, generating, best_tiles, first, profile, agreeing, routes, beside_dense, deeper):
         if part.__name__ in wanted:
             results.part(f"{name} {part.__name__}", part)
     path.unlink()
@@ -407,7 +425,9 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=["8b", "smollm2"])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--tune", type=float, default=0)
-    parser.add_argument("--parts", default="generating,best_tiles,first,profile,agreeing,routes,beside_dense,deeper")
+    parser.add_argument(
+        "--parts", default="packing,generating,best_tiles,first,profile,agreeing,routes,beside_dense,deeper"
+    )
     parser.add_argument("--first-token", type=Path)
     given = parser.parse_args()
     if given.first_token is not None:
