@@ -91,6 +91,7 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
+from warptile.layouts.triton import repack_device
 from warptile.model.step import attention_device, device
 kinds = {"X": "*fp16", "Y": "*fp16", "After": "*fp16", "Weight": "*fp16", "Out": "*fp16"}
 kinds |= {n: "*fp16" for n in ("Gate", "Up", "Logits", "Q", "K", "V", "QBias", "KBias", "VBias", "QNorm", "KNorm")}
@@ -107,8 +108,10 @@ def source(function):
     given = {n: flags[n] for n in function.arg_names if n in flags}
     signature = {n: "constexpr" if n in given else kinds.get(n, "i32") for n in function.arg_names}
     return ASTSource(fn=function, signature=signature, constexprs=given)
+kinds |= {"Source": "*u8", "W": "*i32", "Tables": "*i32"}
+flags |= {"PLANES": (0, 32, 8, 16, 32, 288, 1, 2, 1, 16)}
 for function in (device.gated, device.pick, attention_device.rotate, attention_device.attend_many,
-                 attention_device.attend_one):
+                 attention_device.attend_one, repack_device.move_bits):
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)

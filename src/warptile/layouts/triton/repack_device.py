@@ -10,8 +10,9 @@ from warptile.layouts.triton.decode import held, load_scales, padded
 
 @triton.jit
 def plane_moved(
-    Source, Plane, Tables, rows, row_bytes, span_bytes, row, span,
-    AT: tl.constexpr, ELEMENTS: tl.constexpr, RUNS: tl.constexpr, PER: tl.constexpr, ROWS: tl.constexpr,
+    Source, Words, Tables, rows, row_bytes, span_bytes, row, span,
+    AT: tl.constexpr, ELEMENTS: tl.constexpr, RUNS: tl.constexpr, PER: tl.constexpr, BITS: tl.constexpr,
+    ROWS: tl.constexpr,
 ):  # fmt: skip
     """One plane of ROWS rows' span by a `PlaneMap` whose moves and then flips start at AT in Tables."""
     element = tl.arange(0, ELEMENTS)
@@ -26,7 +27,12 @@ def plane_moved(
     value = value ^ tl.load(Tables + AT + ELEMENTS * RUNS + element)[None, :]
     unit = span.to(tl.int64) * (ELEMENTS // PER) + element[None, :] // PER
     at = (unit * padded(rows) + row[:, None]) * PER + element[None, :] % PER
-    tl.store(Plane + at, value.to(Plane.dtype.element_ty), mask=inside)
+    if BITS == 8:
+        tl.store(Words.to(tl.pointer_type(tl.uint8)) + at, value.to(tl.uint8), mask=inside)
+    elif BITS == 16:
+        tl.store(Words.to(tl.pointer_type(tl.uint16)) + at, value.to(tl.uint16), mask=inside)
+    else:
+        tl.store(Words + at, value, mask=inside)
 
 
 @triton.jit
@@ -52,15 +58,9 @@ def move_bits(
             start = p4
         elif i == 5:
             start = p5
-        BITS: tl.constexpr = PLANES[5 * i + 4]
-        plane = W + start
-        if BITS == 8:
-            plane = plane.to(tl.pointer_type(tl.uint8))
-        elif BITS == 16:
-            plane = plane.to(tl.pointer_type(tl.uint16))
         plane_moved(
-            Source, plane, Tables, rows, row_bytes, span_bytes, row, span,
-            PLANES[5 * i], PLANES[5 * i + 1], PLANES[5 * i + 2], PLANES[5 * i + 3], ROWS,
+            Source, W + start, Tables, rows, row_bytes, span_bytes, row, span,
+            PLANES[5 * i], PLANES[5 * i + 1], PLANES[5 * i + 2], PLANES[5 * i + 3], PLANES[5 * i + 4], ROWS,
         )  # fmt: skip
 
 
