@@ -108,10 +108,12 @@ def source(function):
     given = {n: flags[n] for n in function.arg_names if n in flags}
     signature = {n: "constexpr" if n in given else kinds.get(n, "i32") for n in function.arg_names}
     return ASTSource(fn=function, signature=signature, constexprs=given)
-kinds |= {"Source": "*u8", "W": "*i32", "Tables": "*i32"}
-flags |= {"PLANES": (0, 32, 8, 16, 32, 288, 1, 2, 1, 16)}
 for function in (device.gated, device.pick, attention_device.rotate, attention_device.attend_many,
                  attention_device.attend_one, repack_device.move_bits):
+    if function is repack_device.move_bits:
+        del flags["W"]
+        kinds |= {"Source": "*u8", "W": "*i32", "Tables": "*i32"}
+        flags["PLANES"] = (0, 32, 8, 16, 32, 288, 1, 2, 1, 16)
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
