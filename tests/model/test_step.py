@@ -50,6 +50,7 @@ def test_step_is_the_model(folder: Path, architecture: str, layers: int) -> None
         wanted = model(ids, cache=DynamicCache(config=model.config), use_cache=True).logits[0]
     step = Step.of(model, 64)
     assert step is not None
+    step.warm(2)
     done = 0
     # A prompt, more of it behind what is cached, and tokens one by one.
     for count in (TOKENS - 3, 3, 1, 1):

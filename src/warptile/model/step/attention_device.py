@@ -61,7 +61,7 @@ def plain(Source, Bias, head, inside, BIAS: tl.constexpr, D: tl.constexpr, W: tl
     return x
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length"])
 def rotate(
     Q, K, V, QBias, KBias, VBias, QNorm, KNorm, Cos, Sin, Position, Turned, Keys, Values,
     q_stride, k_stride, v_stride, heads, key_heads, length, eps, offset,
@@ -133,7 +133,7 @@ def tile_added(
     return now, total * kept + tl.sum(p, 1), acc
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length", "tokens"])
 def attend_many(
     Q, Keys, Values, Out, Position, tokens, heads, length, scale,
     GROUP: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
@@ -181,7 +181,7 @@ def attend_many(
     tl.store(Out + at, (acc / total[:, None]).to(Out.dtype.element_ty), mask=wide)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length"])
 def attend_one(
     Q, K, V, QBias, KBias, VBias, QNorm, KNorm, Cos, Sin, Position, Keys, Values, Out, Part, Count,
     length, eps, offset, scale,

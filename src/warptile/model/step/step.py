@@ -102,6 +102,22 @@ class Step:
         y = self._add_norm(x, added, after, self._final)
         return one(self.model.lm_head, y)
 
+    def warm(self, tokens: int) -> None:
+        """Compile the parts between matmuls for so many tokens, by running them on zeros while the cache is empty."""
+        s = self.sizes
+        zeros = {"dtype": self.cache.dtype, "device": self.device}
+        for layer in {(layer.window > 0): layer for layer in self.layers}.values():
+            x = torch.zeros((tokens, s.hidden), **zeros)
+            self._add_norm(x, None, None, layer.norms[0])
+            self._add_norm(x, x.clone(), layer.after and layer.after[0], layer.norms[1])
+            wide = [heads * s.head for heads in (s.heads, s.key_heads, s.key_heads)]
+            self._attended(layer, 0, *torch.zeros((tokens, sum(wide)), **zeros).split(wide, dim=1))
+            if isinstance(layer.inner, tuple):
+                inner = layer.inner[0].outputs()
+                self._gated(layer, *torch.zeros((tokens, sum(inner)), **zeros).split(inner, dim=1))
+        self.pick(torch.zeros((1, int(self.model.config.vocab_size)), **zeros))
+        self.position.zero_()
+
     def pick(self, logits: torch.Tensor) -> None:
         """The likeliest token of `logits` into `token` and `found`; `position` moves on by one."""
         count = logits.shape[-1]
@@ -125,8 +141,11 @@ class Step:
 
     def _attention(self, layer: Layer, index: int, x: torch.Tensor) -> torch.Tensor:
         """[tokens, heads * D] before the output matmul."""
-        s, tokens = self.sizes, x.shape[0]
         q, k, v = layer.inputs.products(x)
+        return self._attended(layer, index, q, k, v)
+
+    def _attended(self, layer: Layer, index: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        s, tokens = self.sizes, q.shape[0]
         biases = layer.inputs.biases()
         keys, values = self.cache[index]
         cos, sin = self._angles[layer.kind]
@@ -134,7 +153,7 @@ class Step:
         same = (*(biases or (q, k, v)), *((n.weight for n in norms) if norms else (q, k)), cos, sin, self.position)
         eps, offset = (norms[0].eps, norms[0].offset) if norms else (0.0, 0.0)
         common = {"BIAS": biases is not None, "NORM": norms is not None, "D": s.head, "W": _width(s.head)}
-        out = torch.empty((tokens, s.heads * s.head), dtype=x.dtype, device=x.device)
+        out = torch.empty((tokens, s.heads * s.head), dtype=q.dtype, device=q.device)
         group = s.heads // s.key_heads
         if tokens == 1:
             attention_device.attend_one[(s.key_heads, SPLITS)](
@@ -163,14 +182,16 @@ class Step:
             found = layer.inner(x[None])
             return (found[0] if isinstance(found, tuple) else found).reshape(x.shape)
         linears, down = layer.inner
-        gate, up = linears.products(x)
-        out = torch.empty(gate.shape, dtype=x.dtype, device=x.device)
-        width = gate.shape[1]
-        device.gated[(triton.cdiv(width, GATED_BLOCK), x.shape[0])](
+        return one(down, self._gated(layer, *linears.products(x)))
+
+    def _gated(self, layer: Layer, gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+        rows, width = gate.shape
+        out = torch.empty((rows, width), dtype=gate.dtype, device=gate.device)
+        device.gated[(triton.cdiv(width, GATED_BLOCK), rows)](
             gate, up, out, width, gate.stride(0), up.stride(0), GELU=layer.gelu, BLOCK=GATED_BLOCK,
             num_warps=4, **self._early,
         )  # fmt: skip
-        return one(down, out)
+        return out
 
 
 def _width(head: int) -> int:
