@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 # Triton decides at its own import whether kernels run in its interpreter, and any test may be the first to import it.
 os.environ["TRITON_INTERPRET"] = "1"
 
+from tests.mutants.summary import write_summary
 from warptile.contracts import Runtime
 from warptile.places import Places
 from warptile.runtimes import open_device, survey
@@ -58,3 +60,7 @@ def device(software_device: str, places: Places) -> Iterator[Runtime]:
     runtime = open_device(software_device, places)
     yield runtime
     runtime.close()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    write_summary(terminalreporter)

@@ -259,7 +259,13 @@ class FakeKernel:
         if fault == "k_tail":
             whole = k // tile.tile_k * tile.tile_k
             x[:, whole:] = 0
+        if fault == "flushes_subnormal_activations":
+            x[np.abs(x) < 2.0**-14] = 0
         out = x @ w.T
+        if fault == "saturates":
+            out = np.clip(out, -65504, 65504)
+        if fault == "nan_reaches_the_next_row":
+            out[1:][np.isnan(out[:-1])] = np.nan
         if fault == "reads_past_k":
             past = xs[x1] if x1 < len(xs) else np.uint32(NAN_WORD)
             if k % tile.tile_k:
@@ -339,6 +345,13 @@ def _decoded(name: str, words: np.ndarray, rows: int, k: int, planes: tuple[int,
     if fault == "flushes_subnormal_scales":
         d = fields.scales["d"]
         fields.scales["d"][...] = np.where(d & 0x7C00, d, 0)  # type: ignore[index]
+    if fault == "divides_by_the_scale":
+        d = fields.scales["d"].view("<f2").astype(np.float32)
+        return (fmt.layout.values(fields) / d * d).reshape(rows, k)
+    if fault == "overflows_above_one":
+        values = fmt.layout.values(fields)
+        lost = (np.abs(values) >= 1) & (values * 4 != np.round(values * 4))
+        return np.where(lost, np.float32(np.nan), values).reshape(rows, k)
     if fault == "neighbours_scale":
         fields.scales["d"][:] = np.roll(fields.scales["d"], 1)  # type: ignore[index]
     return fmt.layout.values(fields).reshape(rows, k)

@@ -164,7 +164,13 @@ class FakeStand:
         return true_seconds(tile, problem) * self.factor.get(tile, 1.0)
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
         self._step("screen", problem.text())
         for tile in proved:
@@ -189,6 +195,7 @@ class FakeStand:
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
         self._step("race", f"{challenger} against {incumbent} on {problem.text()}")
         assert set(proved) == {incumbent, challenger}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from warptile.cli import run
 from warptile.contracts import Problem, UnusableInput
 from warptile.places import Places
 from warptile.proof import sanitizer
@@ -98,11 +97,3 @@ def test_the_tool_is_run_over_a_child_that_proves(monkeypatch: pytest.MonkeyPatc
     assert [type(each) for each in found] == [Sanitized, Sanitized]
     assert {each.outcome for each in found} == {"unknown"}
     assert "no known prefix" in found[0].detail or "ERROR SUMMARY" in found[0].detail
-
-
-def test_level_deep_is_for_nvidia_cards(
-    capfd: pytest.CaptureFixture[str], software_device: str, tmp_path: Path
-) -> None:
-    folders = ["--state", str(tmp_path / "s"), "--cache", str(tmp_path / "c")]
-    assert run(["prove", "--level", "deep", "--format", "Q4_0", "--device", software_device, *folders]) == 2
-    assert "level deep needs an NVIDIA card through CUDA" in capfd.readouterr().err

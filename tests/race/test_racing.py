@@ -8,7 +8,8 @@ import pytest
 from tests.fakes import FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
 from tests.race.arms import KERNEL, PROBLEM, arm, bench, ids, number_of, resolve, simulated, weights_of
 from warptile.contracts import Arm, Problem, Race, UnusableInput, Wrong
-from warptile.race import close_bench, decide, open_bench, race, screen
+from warptile.race import close_bench, decide, open_bench, play_off, race, screen
+from warptile.race.racing import plan
 
 
 def raced(
@@ -76,7 +77,66 @@ def test_short_runs_are_averaged_over_several_copies() -> None:
     found = raced(runtime, [1])[0]
     assert found.ratio == pytest.approx(2, rel=0.03)
     of_challenger = sum(number_of(launch) == 1 for launch in runtime.timed)
-    assert of_challenger > 16 * 40
+    assert of_challenger >= (16 + 4) * 40
+
+
+def test_equal_arms_get_equally_many_runs_whatever_one_of_them_took_in_the_warm_up() -> None:
+    """The mean of several skewed runs has another median than one run: unequal numbers would make equal arms differ."""
+    runtime = simulated([5e-4, 5e-4], noise=1.0, seed=4)
+    raced(runtime, [1])
+    of_challenger = sum(number_of(launch) == 1 for launch in runtime.timed[-9 * 40 :])
+    assert of_challenger * 3 == len(runtime.timed[-9 * 40 :])
+
+
+def test_each_arm_meets_its_share_of_a_submissions_ends() -> None:
+    """16 runs in four series of blocks, each led by a run that does not count; the order is drawn anew."""
+    found = plan(3, 16, np.random.default_rng(0))
+    assert len(found) == 3 * (16 + 4)
+    assert sum(counts for _, counts in found) == 3 * 16
+    blocks = [found[i : i + 5] for i in range(0, 60, 5)]
+    assert all(len({arm for arm, _ in block}) == 1 and not block[0][1] for block in blocks)
+    orders = {tuple(block[0][0] for block in blocks[i : i + 3]) for i in range(0, 12, 3)}
+    assert all(sorted(order) == [0, 1, 2] for order in orders)
+    assert len(orders) > 1
+    assert sorted(plan(3, 1, np.random.default_rng(0))) == [(0, True), (1, True), (2, True)]
+
+
+def test_an_open_race_ends_when_it_is_settled() -> None:
+    """Twice as fast: 12 rounds. As fast, or 2 % faster: until the interval says so."""
+    found = {}
+    for name, seconds in (("twice", 5e-3), ("same", 1e-2), ("a little", 1e-2 / 1.02)):
+        (found[name],) = raced(simulated([1e-2, seconds], noise=0.02), [1], rounds=12, most_rounds=1536)
+    assert found["twice"].rounds == 12
+    assert found["same"].high < 1.01
+    assert found["a little"].low > 1 + found["a little"].floor
+    assert all(12 < found[name].rounds <= 768 for name in ("same", "a little"))
+    assert decide(found["same"]).outcome == "reject"
+
+
+def test_a_play_off_finds_the_fastest_of_many_close_arms() -> None:
+    """40 arms, one 3 % faster, noise of 5 %; what it reports of the others is beside the winner."""
+    seconds = [0.01] * 40
+    seconds[23] = 0.01 / 1.03
+    runtime = simulated(seconds, noise=0.05)
+    arms = [arm(i) for i in range(40)]
+    found = play_off(
+        runtime, arms, bench=bench(runtime), seed=0, budget_seconds=120, resolve=resolve, clock=runtime.clock
+    )
+    assert found.survivors[0].arm == arm(23)
+    assert {s.arm for s in (*found.survivors, *found.dropped)} == set(arms)
+    assert min(s.seconds for s in found.dropped) > found.survivors[0].seconds
+
+
+def test_a_play_off_of_clear_arms_is_short_and_ends_in_time() -> None:
+    runtime = simulated([0.01, 0.02, 0.03], noise=0.003)
+    arms = [arm(i) for i in range(3)]
+    for budget, most in ((60.0, 3.0), (0.2, 0.4)):
+        start = runtime.now
+        found = play_off(
+            runtime, arms, bench=bench(runtime), seed=0, budget_seconds=budget, resolve=resolve, clock=runtime.clock
+        )
+        assert found.survivors[0].arm == arm(0)
+        assert runtime.now - start < most
 
 
 def test_everything_is_compiled_before_anything_is_timed() -> None:

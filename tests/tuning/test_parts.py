@@ -114,7 +114,7 @@ def test_a_verdict_of_another_proof_version_is_not_recalled(tmp_path: Path) -> N
     assert again.recall.proof(again.source_of(tile, P), [576]) is None
 
 
-def test_screenings_are_joined_on_the_last_ones_scale(tmp_path: Path) -> None:
+def test_screenings_are_joined_on_the_first_ones_scale(tmp_path: Path) -> None:
     notes = notes_on(tmp_path)
     a, b, c = (FakeTile(width, 1).text() for width in (1, 2, 4))
 
@@ -125,7 +125,7 @@ def test_screenings_are_joined_on_the_last_ones_scale(tmp_path: Path) -> None:
     notes.screening(P, screening(a=10.0, b=5.0))
     notes.screening(P, screening(b=10.0, c=8.0))  # the machine became twice as slow
     again = notes_on(tmp_path)
-    assert again.recall.screened(P, again.source_of) == {a: 20.0, b: 10.0, c: 8.0}
+    assert again.recall.screened(P, again.source_of) == {a: 10.0, b: 5.0, c: 4.0}
     changed = notes_on(tmp_path, kernel=FakeKernel(version="2"))
     assert changed.recall.screened(P, changed.source_of) == {}
 

@@ -98,8 +98,9 @@ class Race:
     """A challenger against the incumbent, paired and interleaved.
 
     ratio: median over rounds of incumbent seconds / challenger seconds (above 1: the challenger is
-    faster), with a bootstrap interval [low, high] at `confidence`. floor: the half-width, as a ratio
-    above 1, that an A/A race of the incumbent against itself showed in the same run. seconds: medians.
+    faster), with an interval [low, high] of order statistics; all looks taken at the race hold together at
+    `confidence`. floor: how far from 1 the ratio of the incumbent to itself, raced in the same rounds (A/A), came out,
+    max(ratio, 1 / ratio) - 1. seconds: medians.
     copies: weight copies rotated over; rotated_bytes: their bytes together; cache_bytes: what they exceed.
     """
 

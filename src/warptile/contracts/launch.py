@@ -20,7 +20,8 @@ class Source:
     workgroup: threads a workgroup. subgroup: required subgroup size, None for the device's own.
     features: device features the text needs (names as in `Limits.features`).
     helpers: what else the kernel launches (a pre-pass, the sum of split-K parts), compiled with it; the binary's key
-    and id cover them.
+    and id cover them. reads_beyond: it reads past the end of its buffers and counts on the driver to bound that: a
+    checked build leaves such reads out without a word.
     """
 
     language: str
@@ -32,6 +33,7 @@ class Source:
     subgroup: int | None = None
     features: frozenset[str] = frozenset()
     helpers: tuple[Source, ...] = ()
+    reads_beyond: bool = False
 
 
 @dataclass(frozen=True)

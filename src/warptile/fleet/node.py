@@ -152,11 +152,17 @@ class QuietStand:
             return self._stand.prove(tile, problems, seed, deadline)
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
         """See `Stand`."""
         with self._turn(alone=self._software):
-            return self._stand.screen(problem, proved, seconds, seed, deadline)
+            return self._stand.screen(problem, proved, seconds, seed, deadline, thorough)
 
     def race(
         self,
@@ -169,10 +175,12 @@ class QuietStand:
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
         """See `Stand`."""
+        arguments = (problem, incumbent, challenger, proved, seconds, rounds, seed, deadline, fresh, most_rounds)
         with self._turn(alone=self._software):
-            return self._stand.race(problem, incumbent, challenger, proved, seconds, rounds, seed, deadline, fresh)
+            return self._stand.race(*arguments)
 
     def close(self) -> None:
         """See `Stand`."""

@@ -147,7 +147,7 @@ def candidate(
         "tile": tile,
         "problem": problem,
         "outcome": outcome,
-        "reason": reason,
+        "reason": " ".join(reason.split()),
         "source": source,
         "predicted": predicted,
         "deadline": deadline,

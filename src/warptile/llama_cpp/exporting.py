@@ -198,7 +198,7 @@ def _text(
         lines += [f"Turned off by the host's check of shared memory with these tuples: {', '.join(made.lost)}.", ""]
     lines += [
         "Ratio: time before over time after, the median of paired, interleaved rounds, with its",
-        f"{CONFIDENCE:.0%} bootstrap interval.",
+        f"{CONFIDENCE:.0%} interval.",
         "",
         "To confirm:",
         "",

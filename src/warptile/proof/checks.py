@@ -17,9 +17,13 @@ from warptile.contracts.samples import neighbours
 
 NMSE_LIMIT = 5e-4
 NMSE_ELEMENTS = 64
+OVERFLOW = {"fp32": 2.0**128, "fp16": 65520.0, "bf16": 2.0**128 * (1 - 2.0**-9)}
+"""From where on a number is rounded to infinity: half a unit in the last place above a type's largest."""
 
 CHECKS = (
+    "decode",
     "reached",
+    "poisoned",
     "launch",
     "guards",
     "inputs",
@@ -28,6 +32,7 @@ CHECKS = (
     "nmse",
     "bound",
     "exact",
+    "special",
     "deterministic",
     "hazard",
     "outside",
@@ -86,6 +91,18 @@ def unchanged(name: str, before: NDArray[Any], after: NDArray[Any]) -> Finding |
     return None
 
 
+def poisoned(before: NDArray[Any], poison: int) -> Finding | None:
+    """ "poisoned": the output, read back before the launch, holds the poison and nothing an earlier run left."""
+    other = before != poison
+    if not other.any():
+        return None
+    return Finding(
+        "poisoned",
+        f"{int(other.sum())} of {other.size} elements of y held something else than their poison before the launch,"
+        f" first element {int(np.argmax(other))}",
+    )
+
+
 def written(y: NDArray[Any], poison: int) -> Finding | None:
     """ "written": no element of y[m, n] still holds the bit pattern it was poisoned with."""
     left = y.view(np.dtype(f"u{y.dtype.itemsize}")) == poison
@@ -95,8 +112,11 @@ def written(y: NDArray[Any], poison: int) -> Finding | None:
     return Finding("written", f"{int(left.sum())} of {left.size} elements were not written, first y[{row}, {column}]")
 
 
-def finite(y: NDArray[Any]) -> Finding | None:
-    """ "finite": no element of y[m, n] is NaN or infinite; inputs are finite, the bytes around them are NaN."""
+def finite(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
+    """ "finite": no element of y[m, n] is NaN or infinite; inputs are finite, the bytes around them are NaN.
+
+    want[m, period]: what it should be, repeated along n.
+    """
     bad = ~np.isfinite(y)
     if not bad.any():
         return None
@@ -104,6 +124,7 @@ def finite(y: NDArray[Any]) -> Finding | None:
     return Finding(
         "finite",
         f"{int(bad.sum())} of {bad.size} elements are not finite, first y[{row}, {column}] = {float(y[row, column])}",
+        FirstWrong(row, column, float(y[row, column]), float(want[row, column % want.shape[1]]), 0.0),
     )
 
 
@@ -116,23 +137,26 @@ def nmse(y: NDArray[Any], want: NDArray[np.float64]) -> float:
     return error / scale
 
 
-def normalised(y: NDArray[Any], want: NDArray[np.float64]) -> Finding | None:
+def normalised(value: float) -> Finding | None:
     """ "nmse": NMSE <= 5e-4, the limit public engines use; necessary, never sufficient.
 
     Asked of at least 64 elements: a few sums that happen to cancel have any NMSE, however well they are computed.
     """
-    value = nmse(y, want) if y.size >= NMSE_ELEMENTS else 0.0
     return None if value <= NMSE_LIMIT else Finding("nmse", f"NMSE {value:.3g} > {NMSE_LIMIT:g}")
 
 
-def worst_ratio(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
-    """The largest |y - want| / bound; 0 / 0 is 0, anything else over 0 is infinite."""
-    return float(_ratios(y, want, bound).max(initial=0.0))
+def bounded(
+    y: NDArray[Any],
+    want: NDArray[np.float64],
+    bound: NDArray[np.float64],
+    ratios: NDArray[np.float64],
+    column0: int = 0,
+) -> Finding | None:
+    """ "bound": |y[i, j] - want[i, j]| <= bound[i, j] for every element; y's first column is `column0` of the whole.
 
-
-def bounded(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64], column0: int = 0) -> Finding | None:
-    """ "bound": |y[i, j] - want[i, j]| <= bound[i, j] for every element; y's first column is `column0` of the whole."""
-    bad = ~(_ratios(y, want, bound) <= 1.0)
+    ratios: what `ratios` says of the three.
+    """
+    bad = ~(ratios <= 1.0)
     if not bad.any():
         return None
     row, column = _first(bad)
@@ -163,6 +187,52 @@ def exact(y: NDArray[Any], want: NDArray[np.float64], y_dtype: str = "fp32") -> 
         f"{int(bad.sum())} of {bad.size} elements differ on integer inputs, first y[{row}, {column}] = {wrong.got:.9g},"
         f" want {wrong.want:.9g}",
         wrong,
+    )
+
+
+def special(
+    y: NDArray[Any],
+    want: NDArray[np.float64],
+    bound: NDArray[np.float64],
+    wild: NDArray[np.bool_],
+    y_dtype: str = "fp32",
+    most: NDArray[np.float64] | None = None,
+) -> Finding | None:
+    """ "special": what is not finite stays so, what overflows is infinite, and neither touches another row.
+
+    wild: bool[m], rows of x that hold NaN or Inf: no element of their y is finite (w is: NaN w is NaN, Inf w is Inf,
+    or NaN where w is 0, and sums of these stay NaN or Inf, so that a device may say either). Elsewhere |y - want| <=
+    bound; where |want| + bound passes the largest number of y's type y may be infinite with want's sign, and must be
+    where |want| - bound does. most: f64[m, n], magnitudes a sum may reach on its way where its accumulator is fp16: an
+    element of more than 65504 may overflow there.
+    """
+    lost = wild[:, None] & np.isfinite(y)
+    if lost.any():
+        row, column = _first(lost)
+        return Finding(
+            "special", f"x[{row}] holds NaN or Inf, y[{row}, {column}] = {float(y[row, column]):.9g} is finite"
+        )
+    top = OVERFLOW[y_dtype]
+    size = np.abs(want)
+    may = size + bound >= top
+    if most is not None:
+        may |= most >= OVERFLOW["fp16"]
+    infinite = np.isinf(y) & (np.sign(y.astype(np.float64)) == np.sign(want))
+    error = np.abs(np.where(np.isfinite(y), y, 0).astype(np.float64) - want)
+    near = np.isfinite(y) & ((error <= bound) | (error == 0)) & ~(size - bound >= top)
+    if most is not None:
+        # A sum that overflowed may meet one of the other sign.
+        near |= ~np.isfinite(y) & (most >= OVERFLOW["fp16"])
+    bad = ~wild[:, None] & ~(near | (may & infinite))
+    if not bad.any():
+        return None
+    row, column = _first(bad)
+    got, wanted, allowed = (float(a[row, column]) for a in (y, want, bound))
+    return Finding(
+        "special",
+        f"{int(bad.sum())} of {bad.size} elements are wrong beside rows of NaN, Inf, zeros, subnormal or large numbers,"
+        f" first y[{row}, {column}] = {got:.9g}, want {wanted:.9g} +- {allowed:.3g}",
+        FirstWrong(row, column, got, wanted, allowed),
     )
 
 
@@ -206,11 +276,12 @@ def unwavering(hazard: str, runs: Sequence[NDArray[Any]]) -> Finding | None:
     return None
 
 
-def _ratios(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> NDArray[np.float64]:
+def ratios(y: NDArray[Any], want: NDArray[np.float64], bound: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|y - want| / bound of every element; 0 / 0 is 0, anything else over 0 is infinite."""
     error = np.abs(y.astype(np.float64) - want)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(error == 0.0, 0.0, error / bound)
-    return np.asarray(ratios, np.float64)
+        found: NDArray[np.float64] = np.divide(error, bound, out=np.zeros_like(error), where=error != 0.0)
+    return found
 
 
 def _first(mask: NDArray[np.bool_]) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.groups import GroupedShape, plan
 from warptile.proof.references import EXACT_BITS, PERIOD, Case, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import ChosenRows, run
+from warptile.proof.shapes import SHAPES_OF
 from warptile.proof.version import PROOF_VERSION
 
 DISTINCT = 3
@@ -47,7 +48,7 @@ def prove_grouped(
     proof = _Proof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
     end = None if deadline is None else clock() + deadline
     boundaries, block = kernel.boundaries(tile), formats.by_name(problem.format).block_size
-    shapes, whole, refused = plan(level, boundaries, problem, block, seed, proof.allowed)
+    shapes, whole, refused = plan(SHAPES_OF.get(level, level), boundaries, problem, block, seed, proof.allowed)
     binary = runtime.compile(kernel.source(tile, problem, runtime.limits()))
     cases: list[tuple[Kind, GroupedShape]] = [("random", s) for s in shapes]
     if not problem.summed:
@@ -163,7 +164,7 @@ class _Proof:
 
         def once(again: bool) -> tuple[NDArray[Any], Finding | None]:
             done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, again, chosen)
-            return done.y, done.finding or checks.finite(done.y)
+            return done.y, done.finding or checks.finite(done.y, want)
 
         try:
             y, finding = once(again=False)
@@ -175,10 +176,10 @@ class _Proof:
             return finding
         if bound is None:
             return checks.exact(y, want, problem.y_dtype)
-        if y.size >= checks.NMSE_ELEMENTS:
-            self.nmse = max(self.nmse, checks.nmse(y, want))
-        self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(y, want, bound))
-        finding = checks.normalised(y, want) or checks.bounded(y, want, bound)
+        value = checks.nmse(y, want) if y.size >= checks.NMSE_ELEMENTS else 0.0
+        ratios = checks.ratios(y, want, bound)
+        self.nmse, self.worst_ratio = max(self.nmse, value), max(self.worst_ratio, float(ratios.max(initial=0.0)))
+        finding = checks.normalised(value) or checks.bounded(y, want, bound, ratios)
         if finding is not None or kind == "whole":
             return finding
         second, finding = once(again=True)

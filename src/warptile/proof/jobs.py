@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from warptile import kernels
 from warptile.contracts import Kernel, Problem, Runtime, Tile, UnusableInput, Verdict
 from warptile.proof.proving import prove
+from warptile.proof.random_shapes import prove_random
 from warptile.proof.references import ReferenceCache
 from warptile.weights import QuantTensor
 
@@ -37,8 +38,9 @@ def prove_job(
     real: RealWeights | None = None,
     deadline: float | None = None,
     resolve: Resolve = kernels.parse_tile,
+    seen: set[object] | None = None,
 ) -> Verdict:
-    """Prove a tile, given by its text, on a problem. resolve: finds its kernel.
+    """Prove a tile, given by its text, on a problem. resolve: finds its kernel. seen: as in `prove`.
 
     References are kept in `runtime.scratch` for the next job. Raises what `prove` raises, and UnusableInput where the
     real tensor is unusable or is not a weight of the problem's format and k.
@@ -46,7 +48,16 @@ def prove_job(
     kernel, parsed = resolve(tile)
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
     blocks = None if real is None else real_blocks(real, problem)
-    return prove(runtime, kernel, parsed, problem, level, seed, blocks, deadline=deadline, cache=cache)
+    return prove(runtime, kernel, parsed, problem, level, seed, blocks, deadline=deadline, cache=cache, seen=seen)
+
+
+def prove_random_job(
+    runtime: Runtime, tile: str, problem: Problem, seconds: float, seed: int = 0, resolve: Resolve = kernels.parse_tile
+) -> Verdict:
+    """Random shapes of a tile for `seconds`; see `random_shapes`. Raises what `prove_random` raises."""
+    kernel, parsed = resolve(tile)
+    cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
+    return prove_random(runtime, kernel, parsed, problem, seconds, seed, cache=cache)
 
 
 def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:

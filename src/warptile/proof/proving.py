@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from warptile import formats
 from warptile.contracts import (
+    Arithmetic,
     Binary,
     DoesNotFit,
     InvalidTile,
@@ -22,20 +23,23 @@ from warptile.contracts import (
     UnusableInput,
     Verdict,
 )
+from warptile.formats import Format
 from warptile.kernels import arrangement_of
 from warptile.proof import checks
 from warptile.proof.bounds import ACTIVATION_BLOCKS, Unbounded, element_bound
 from warptile.proof.checks import CHECKS, Finding
+from warptile.proof.decoders import decoded
 from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.grouped import prove_grouped
 from warptile.proof.instrumented import watched
-from warptile.proof.references import EXACT_BITS, PERIOD, Kind, ReferenceCache, Wanted
+from warptile.proof.references import EXACT_BITS, PERIOD, Case, Kind, ReferenceCache, Wanted
 from warptile.proof.runs import Real, repeat, run
-from warptile.proof.shapes import Shape, plan
+from warptile.proof.shapes import SHAPES_OF, Shape, plan
+from warptile.proof.special import wild_rows
 from warptile.proof.version import PROOF_VERSION
 
 PERIODS_AT_ONCE = 64
-REPEATS = {"quick": 30, "full": 300}
+REPEATS = {"quick": 30, "full": 300, "deep": 1000}
 """Runs that must be equal where the compiled code has a hazard, by level."""
 
 
@@ -50,14 +54,16 @@ def prove(
     *,
     deadline: float | None = None,
     cache: ReferenceCache | None = None,
+    seen: set[object] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
     """Prove a tile on a device, for a problem.
 
-    level: "quick" or "full" (see `shapes.plan`). seed: of every input; the verdict names it. blocks: rows of a real
-    tensor at the problem's k, u8[rows, row bytes], proved beside drawn weights (of a dense problem). deadline: seconds
-    from now, asked for before each shape. cache: references shared between tiles; without one they are computed for
-    this call.
+    level: "quick", "full" (see `shapes.plan`) or "deep" (as "full", for what else is asked at that level). seed: of
+    every input; the verdict names it. blocks: rows of a real tensor at the problem's k, u8[rows, row bytes], proved
+    beside drawn weights (of a dense problem). deadline: seconds from now, asked for before each shape. cache:
+    references shared between tiles; without one they are computed for this call. seen: what earlier calls on the same
+    device found right, by binary, shape and inputs; it is not run again, and what this call finds right is added.
 
     Raises InvalidTile or DoesNotFit where the tile breaks a rule on the problem, UnusableInput for an unknown level,
     Timeout past the deadline, and what the runtime raises (CompileFailed, DeviceLost, OutOfMemory). A wrong result
@@ -67,7 +73,7 @@ def prove(
     then); such a binary is right only after `REPEATS` runs of the largest shape that are equal in every byte, and the
     verdict's detail says so.
     """
-    proof = _Proof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
+    proof = ShapeProof(runtime, kernel, tile, problem, seed, ReferenceCache() if cache is None else cache)
     end = None if deadline is None else clock() + deadline
     own = Shape(problem.m, problem.n, problem.k)
     proof.refuse_invalid()
@@ -79,20 +85,29 @@ def prove(
         return watched(grouped, runtime, kernel, tile, problem, proof.cache, left)
     binary = proof.compiled(own)
     fmt = formats.by_name(problem.format)
-    todo = plan(level, kernel.boundaries(tile), own, fmt.block_size, proof.allowed, own=proof.shape_dependent())
+    todo = plan(
+        SHAPES_OF.get(level, level),
+        kernel.boundaries(tile),
+        own,
+        fmt.block_size,
+        proof.allowed,
+        own=proof.shape_dependent(),
+    )
     cases: list[tuple[Kind, Shape]] = [("random", s) for s in todo.random]
     cases += [("exact", s) for s in todo.exact]
     if blocks is not None:
         cases.append(("real", _real_shape(problem, blocks, todo.random)))
+    cases += [("special", s) for s in todo.special]
     cases.append(("whole", todo.whole))
     proof.expect(cases)
-    finding = _reached(proof, binary, kernel.boundaries(tile), [shape for _, shape in cases])
+    finding = proof.cache.decoded(fmt, seed) or (_decoded_real(fmt, blocks))
+    finding = finding or _reached(proof, binary, kernel.boundaries(tile), [shape for _, shape in cases])
     for kind, shape in cases:
         if finding is not None:
             break
         if end is not None and clock() > end:
             raise Timeout(f"{tile.text()}: the proof passed its deadline of {deadline} s before {shape}")
-        finding = proof.prove_shape(kind, shape, blocks if kind == "real" else None)
+        finding = proof.prove_shape(kind, shape, blocks if kind == "real" else None, seen)
     said = [f"{len(todo.refused)} boundary shapes are outside the tile's rules"] if todo.refused else []
     if finding is None and (hazard := proof.hazard(binary)):
         finding = proof.prove_unwavering(hazard, todo.whole, REPEATS[level])
@@ -115,7 +130,7 @@ def prove(
 
 
 @dataclass
-class _Proof:
+class ShapeProof:
     """What the shapes of one proof share."""
 
     runtime: Runtime
@@ -165,14 +180,22 @@ class _Proof:
         own = self.kernel.source(self.tile, self.problem, limits)
         return own != self.kernel.source(self.tile, self.at(near), limits)
 
-    def prove_shape(self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None) -> Finding | None:
+    def prove_shape(
+        self, kind: Kind, shape: Shape, blocks: NDArray[np.uint8] | None, seen: set[object] | None = None
+    ) -> Finding | None:
         """Run a shape (twice, but once for exact inputs) and ask every check; the first finding, with its shape."""
+        what = (self.compiled(shape).id, kind, self.at(shape), shape.slice_rows, self.seed)
+        if blocks is None and seen is not None and what in seen:
+            self.shapes[shape.m, shape.n, shape.k] = None
+            return None
         try:
             found = self._finding(kind, shape, blocks)
         except Unbounded as error:
             found = Finding("bound", str(error))
         self.shapes[shape.m, shape.n, shape.k] = None
         if found is None:
+            if blocks is None and seen is not None:
+                seen.add(what)
             return None
         where = f"{kind} inputs, m={shape.m} n={shape.n} k={shape.k}"
         return Finding(found.check, f"{found.detail} ({where})", found.first_wrong)
@@ -222,7 +245,7 @@ class _Proof:
 
         def once(again: bool) -> tuple[Real, Finding | None]:
             done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, again)
-            return done.y, done.finding or checks.finite(done.y)
+            return done.y, done.finding or (None if kind == "special" else checks.finite(done.y, case.want))
 
         y, finding = once(again=False)
         if finding is not None:
@@ -230,6 +253,8 @@ class _Proof:
         if case.sums is None:
             return checks.exact(y, case.want, problem.y_dtype)
         bound = element_bound(case.want, case.sums, arithmetic, shape.k, problem.x_dtype, problem.y_dtype)
+        if kind == "special":
+            return _special(y, case, bound, arithmetic, problem.y_dtype)
         for start in range(0, shape.n, PERIOD * PERIODS_AT_ONCE if kind == "whole" else shape.n):
             finding = self._compare(y, case.want, bound, start)
             if finding is not None:
@@ -244,10 +269,24 @@ class _Proof:
         columns = np.arange(start, min(y.shape[1], start + max(want.shape[1], PERIOD * PERIODS_AT_ONCE)))
         part, repeated = y[:, columns], columns % want.shape[1]
         want, bound = want[:, repeated], bound[:, repeated]
-        if part.size >= checks.NMSE_ELEMENTS:
-            self.nmse = max(self.nmse, checks.nmse(part, want))
-        self.worst_ratio = max(self.worst_ratio, checks.worst_ratio(part, want, bound))
-        return checks.normalised(part, want) or checks.bounded(part, want, bound, start)
+        value = checks.nmse(part, want) if part.size >= checks.NMSE_ELEMENTS else 0.0
+        ratios = checks.ratios(part, want, bound)
+        self.nmse, self.worst_ratio = max(self.nmse, value), max(self.worst_ratio, float(ratios.max(initial=0.0)))
+        return checks.normalised(value) or checks.bounded(part, want, bound, ratios, start)
+
+
+def _special(y: Real, case: Case, bound: NDArray[np.float64], arithmetic: Arithmetic, y_dtype: str) -> Finding | None:
+    """ "special" of one run; of a kernel that quantizes activations, of the rows that are finite."""
+    wild = wild_rows(len(y))
+    if arithmetic.quantizes_activations:
+        y = np.where(wild[:, None], np.float32(np.nan), y)
+    most = case.sums.products + bound if arithmetic.accumulator == "fp16" and case.sums is not None else None
+    return checks.special(y, case.want, bound, wild, y_dtype, most)
+
+
+def _decoded_real(fmt: Format, blocks: NDArray[np.uint8] | None) -> Finding | None:
+    """ "decode" of a real tensor's blocks."""
+    return None if blocks is None else decoded(fmt, blocks=blocks.reshape(-1, fmt.block_bytes))
 
 
 def _real_shape(problem: Problem, blocks: NDArray[np.uint8], planned: tuple[Shape, ...]) -> Shape:
@@ -258,7 +297,9 @@ def _real_shape(problem: Problem, blocks: NDArray[np.uint8], planned: tuple[Shap
     return Shape(max((s.m for s in planned), default=problem.m), len(blocks), problem.k)
 
 
-def _reached(proof: _Proof, binary: Binary, boundaries: tuple[int, int, int], shapes: list[Shape]) -> Finding | None:
+def _reached(
+    proof: ShapeProof, binary: Binary, boundaries: tuple[int, int, int], shapes: list[Shape]
+) -> Finding | None:
     """ "reached": a shape with a whole tile step along m and n is among those that run the problem's own binary."""
     step_m, step_n, _ = boundaries
     whole = [s for s in shapes if s.m >= step_m and s.n >= step_n]

@@ -16,13 +16,16 @@ from warptile.contracts.samples import rounded
 from warptile.formats import Format
 from warptile.layouts import PackedWeights, pack, pack_repeated, slice_bytes
 from warptile.proof.bounds import ROUNDOFF, BlockSums, Sums, gamma
+from warptile.proof.checks import Finding
+from warptile.proof.decoders import decoded
 from warptile.proof.drawn import ROWS_AT_ONCE, drawn_rows
 from warptile.proof.exact import Reach, whole_numbers, with_block_scales
+from warptile.proof.special import LARGE_OCTAVES, special_rows, wild_rows, with_zero_rows
 from warptile.proof.weights import exact_blocks, random_blocks, row_units, terms
 
 U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
-Kind = Literal["random", "exact", "real", "whole"]
+Kind = Literal["random", "exact", "real", "special", "whole"]
 
 PERIOD = 61
 """Rows drawn for a whole problem, repeated along n: a prime, so that a row wrong by any tile's size is another row."""
@@ -35,7 +38,8 @@ EXACT_BITS = {"fp32": 24, "fp16": 11}
 class Wanted:
     """What decides a case apart from its size.
 
-    fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights; seed: of everything drawn;
+    fmt: the weights' format; k: the reduction; kind: "random", "exact" or "real" weights, or "special" (see there);
+    seed: of everything drawn;
     x_dtype: type of the activations; exact_bits: bits within which the sums of exact inputs stay; y_dtype: type that
     their sums must fit (see `exact`). x_block: elements along k that quantized activations share a scale in (the case
     then has sums by blocks, and the codes of its exact activations are known: the largest of each block is 127); 0: not
@@ -57,7 +61,8 @@ class Wanted:
 class Case:
     """Inputs and reference: x[m, k], blocks u8[n, row bytes], want f64[m, n] = sum_k x w, and the bound's sums.
 
-    x of bf16 is held as fp32. sums: None for exact inputs, whose result has no error to bound.
+    x of bf16 is held as fp32. sums: None for exact inputs, whose result has no error to bound. Rows of special inputs
+    that hold NaN or Inf count as 0 in want and sums.
     """
 
     x: NDArray[np.float32] | NDArray[np.float16]
@@ -88,11 +93,18 @@ class ReferenceCache:
         self._cases: OrderedDict[object, Case] = OrderedDict()
         self._packed: OrderedDict[object, PackedWeights] = OrderedDict()
         self._large: tuple[object, PackedWeights] | None = None
+        self._decoded: dict[str, Finding | None] = {}
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(c.nbytes for c in self._cases.values()) + sum(p.nbytes for p in self._packed.values())
+
+    def decoded(self, fmt: Format, seed: int) -> Finding | None:
+        """ "decode" of a format on drawn bytes, asked once; see `decoders`."""
+        if fmt.name not in self._decoded:
+            self._decoded[fmt.name] = decoded(fmt, seed)
+        return self._decoded[fmt.name]
 
     def case(self, wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
         """x[m, k], w[n, k] and their reference. blocks: the weights of kind "real", u8[>= n, row bytes].
@@ -168,16 +180,19 @@ def build(wanted: Wanted, m: int, n: int, blocks: U8 | None = None) -> Case:
         def draw(rng: np.random.Generator, rows: int) -> U8:
             if wanted.kind == "exact":
                 return exact_blocks(fmt, rows * per_row, rng, wanted.operand_bits).reshape(rows, -1)
+            if wanted.kind == "special":
+                return random_blocks(fmt, rows * per_row, rng, LARGE_OCTAVES).reshape(rows, -1)
             return random_blocks(fmt, rows * per_row, rng).reshape(rows, -1)
 
         drawn: U8 = drawn_rows(n, draw, wanted.seed, 1)
-        blocks = drawn
+        blocks = with_zero_rows(drawn) if wanted.kind == "special" else drawn
     x = _activations(wanted, m, blocks)
     exact = wanted.kind == "exact"
-    left = x.astype(np.float32 if exact else np.float64)
+    known = np.where(wild_rows(m)[:, None], 0, x) if wanted.kind == "special" else x
+    left = known.astype(np.float32 if exact else np.float64)
     if exact and wanted.x_block:
         left = np.rint(left)
-    size = np.abs(x).astype(np.float32)
+    size = np.abs(known).astype(np.float32)
     n = len(blocks)
     want, products, of_terms = np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
     of_w, of_a = np.empty((1, n)), np.empty((1, n))
@@ -221,6 +236,8 @@ def _block_largest(size: NDArray[np.float32], block: int) -> NDArray[np.float32]
 
 def _activations(wanted: Wanted, m: int, blocks: U8) -> NDArray[np.float32] | NDArray[np.float16]:
     k = wanted.k
+    if wanted.kind == "special":
+        return rounded(special_rows(m, k, wanted.seed), wanted.x_dtype)
     if wanted.kind != "exact":
         drawn = drawn_rows(m, lambda rng, rows: rng.standard_normal((rows, k), np.float32), wanted.seed, 2)
         return rounded(drawn, wanted.x_dtype)

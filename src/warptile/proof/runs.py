@@ -24,7 +24,7 @@ from warptile.contracts import (
 from warptile.contracts.runtime import all_ids
 from warptile.contracts.samples import storage_dtype, stored, widened
 from warptile.layouts import PackedWeights, piece_of
-from warptile.proof.checks import Finding, faultless, guards_intact, launched, unchanged, written
+from warptile.proof.checks import Finding, faultless, guards_intact, launched, poisoned, unchanged, written
 
 Real = NDArray[np.float32] | NDArray[np.float16]
 
@@ -34,6 +34,9 @@ POISONS = {"fp32": (0x7FA5A5A5, 0xFFC3C3C3), "fp16": (0x7D5A, 0xFEC3), "bf16": (
 The first is a signalling NaN: what is computed from it is quiet, so a kernel that adds to y is told from one that
 leaves it alone.
 """
+
+POISON_READ_BYTES = 1 << 20
+"""How much of an output is read back before the launch: one that was shared or not written differs from its start."""
 
 SCRATCH_POISONS = (0x7FC1, 0xFFC3)
 """The same for scratch buffers, whose content has no one type: NaN as fp32 and as each fp16 half."""
@@ -67,7 +70,7 @@ def run(
     chosen: ChosenRows | None = None,
     observed: int | None = None,
 ) -> Outcome:
-    """Run once and ask "launch", "guards", "inputs" and "written", in that order.
+    """Run once and ask "poisoned", "launch", "guards", "inputs" and "written", in that order.
 
     x[m, k], the weight slices and y[m, n] (of a grouped matmul ids and weights too) lie between guard bands; in the
     second run (`again`) each ends its allocation instead, and y is poisoned with another pattern. All these are fresh
@@ -100,6 +103,8 @@ def run(
         for scratch in dict.fromkeys(b for launch in launches for b in launch.buffers if isinstance(b, Scratch)):
             held = named[f"scratch {scratch.name}"] = runtime.scratch_buffer(scratch)
             runtime.write(held, _scratch_poison(scratch.nbytes, again))
+        seen = blank.reshape(-1)[: POISON_READ_BYTES // blank.itemsize]
+        before = runtime.download(y_buffer, blank.dtype, seen.shape)
         faults: Finding | None = None
         if isinstance(runtime, InstrumentedRuntime):
             # Nothing clears shared memory: what the launch before left there is often right.
@@ -120,7 +125,8 @@ def run(
     finally:
         runtime.free(buffers)
     finding = (
-        faults
+        poisoned(before, poison)
+        or faults
         or launched(executed, [launch.binary.id for launch in launches], binary.id, all_ids(binary))
         or guards_intact(intact)
         or unchanged("x", given, after_x)

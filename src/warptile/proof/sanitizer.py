@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -89,23 +89,43 @@ def sanitize(
     command = [str(sanitizer()), "--tool", tool, "--print-limit", "3", "--target-processes", "application-only"]
     command += ["--report-api-errors", "no"] if tool == "memcheck" else []
     command += [sys.executable, "-c", "from warptile.proof.sanitizer import main; main()", json.dumps(request)]
-    environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    output, ended = run_child(command, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, seconds)
+    return read(tool, output, cases, ended)
+
+
+def run_child(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> tuple[str, str]:
+    """What a child printed in at most `seconds`, and how it ended, in words. environment: on top of this process's.
+
+    Raises UnusableInput where it cannot be started.
+    """
+    whole = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
     try:
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment,
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=whole,
             timeout=seconds, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         output = error.stdout or b""
         text = output.decode(errors="replace") if isinstance(output, bytes) else output
-        return read(tool, text, cases, f"the run passed its {seconds:g} s")
+        return text, f"the run passed its {seconds:g} s"
     except OSError as error:
         raise UnusableInput(f"{command[0]} cannot be started: {error.strerror}") from None
-    return read(tool, done.stdout, cases, f"the run ended with status {done.returncode}")
+    return done.stdout, f"the run ended with status {done.returncode}"
 
 
-def read(tool: str, output: str, cases: Sequence[tuple[str, Problem]], ended: str) -> list[Sanitized]:
-    """What the tool's output says of each case, in their order. ended: why a case that was not finished was not."""
+def read(
+    tool: str,
+    output: str,
+    cases: Sequence[tuple[str, Problem]],
+    ended: str,
+    message: re.Pattern[str] = _ERROR,
+    whole: bool | None = None,
+) -> list[Sanitized]:
+    """What the tool's output says of each case, in their order. ended: why a case that was not finished was not.
+
+    message: a line that reports an error. whole: whether the output is the tool's to the end; None: where it ends with
+    compute-sanitizer's summary.
+    """
     errors: list[list[str]] = [[] for _ in cases]
     verdicts: dict[int, str] = {}
     at, failed, summary, said = -1, "", "", ""
@@ -120,17 +140,17 @@ def read(tool: str, output: str, cases: Sequence[tuple[str, Problem]], ended: st
                 verdicts[at] = " ".join(rest)
         elif (told := _SUMMARY.match(line)) is not None:
             summary = told[1]
-        elif (told := _ERROR.match(line)) is not None:
+        elif (told := message.match(line)) is not None:
             # Kernels that run before the first case are torch's own.
             if at >= 0:
-                errors[at].append(told[1].strip())
+                errors[at].append((told[1] if told.re.groups else told[0]).strip()[:300])
         elif _FAILED.match(line) is not None:
             failed = failed or line.strip("= ")
     results = []
     for number, (tile, problem) in enumerate(cases):
         if errors[number]:
             outcome, detail = "errors", errors[number][0]
-        elif number not in verdicts or not summary:
+        elif number not in verdicts or not (bool(summary) if whole is None else whole):
             outcome, detail = "unknown", failed or ("out of time" if late else f"{ended}: {said[:200]}")
         elif verdicts[number] != "right":
             outcome, detail = "wrong", verdicts[number]

@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from warptile.contracts import UnusableInput
+from warptile.proof.special import KINDS, ZERO_ROW
 
 LEVELS = ("quick", "full")
+SHAPES_OF = {"deep": "full"}
+"""The level whose shapes a level runs, where it has none of its own."""
+
 WHOLE_MACS = {"quick": 1 << 29, "full": 1 << 33}
 
 
@@ -31,13 +35,15 @@ class Shape:
 class ProofPlan:
     """What to run: random inputs on `random`, exact-integer inputs on `exact`, and `whole`.
 
-    whole: the problem's own n and k, at its own m or fewer rows. refused: boundary shapes outside the tile's rules.
+    special: of `random`, where special inputs run. whole: the problem's own n and k, at its own m or fewer rows.
+    refused: boundary shapes outside the tile's rules.
     """
 
     random: tuple[Shape, ...]
     exact: tuple[Shape, ...]
     whole: Shape
     refused: tuple[Shape, ...] = ()
+    special: tuple[Shape, ...] = ()
 
 
 def plan(
@@ -53,7 +59,8 @@ def plan(
     Along m and n: the step and twice the step, each -1, 0, +1, one row, and the problem's own remainder (its size cut
     down to one whole step and the same remainder). Along k, in whole blocks of `block_size`: one step and a
     block either side, two steps, three steps, and the problem's own k. A shape that crosses from one weight slice to
-    the next is among them.
+    the next is among them. "full" adds the first primes beyond twice the m and n steps and beyond three k steps (in
+    blocks), which no vector's or warp's width divides.
 
     "quick" takes every value of every axis at least once and the corners where all axes are whole, all one short, all
     one over, at the problem's k; "full" takes every combination. The whole problem runs at its own m, or at as many
@@ -64,9 +71,9 @@ def plan(
     if level not in LEVELS:
         raise UnusableInput(f"proof level {level!r} is not known; levels are {', '.join(LEVELS)}")
     step_m, step_n, step_k = (max(1, step) for step in boundaries)
-    along_m = _Axis.of(step_m, shape.m, lambda m: valid(Shape(m, shape.n, shape.k)))
-    along_n = _Axis.of(step_n, shape.n, lambda n: valid(Shape(shape.m, n, shape.k)))
-    ks = _reduction(step_k, shape.k, block_size)
+    along_m = _Axis.of(step_m, shape.m, lambda m: valid(Shape(m, shape.n, shape.k)), level == "full")
+    along_n = _Axis.of(step_n, shape.n, lambda n: valid(Shape(shape.m, n, shape.k)), level == "full")
+    ks = _reduction(step_k, shape.k, block_size, level == "full")
     second = ks[min(1, len(ks) - 1)]
     if level == "full":
         wanted = [Shape(*s) for s in itertools.product(along_m.values, along_n.values, ks)]
@@ -96,7 +103,7 @@ class _Axis:
     values: tuple[int, ...]
 
     @staticmethod
-    def of(step: int, own: int, valid: Callable[[int], bool]) -> _Axis:
+    def of(step: int, own: int, valid: Callable[[int], bool], prime: bool = False) -> _Axis:
         """Where the rules refuse a step -1 or +1 (loads of several rows), the nearest of 2, 4, 8, 16 away joins it."""
 
         def near(size: int, sign: int) -> int:
@@ -107,13 +114,25 @@ class _Axis:
         values = {1, remainder}
         for size in (step, 2 * step):
             values |= {size, near(size, -1), near(size, 1), max(1, size - 1), size + 1}
+        if prime:
+            values.add(next_prime(2 * step + 1))
         return _Axis(step, near(step, -1), near(step, 1), remainder, tuple(sorted(values)))
 
 
-def _reduction(step: int, own: int, block: int) -> list[int]:
+def next_prime(after: int) -> int:
+    """The smallest prime above `after`."""
+    n = max(2, after + 1)
+    while any(n % d == 0 for d in range(2, int(n**0.5) + 1)):
+        n += 1
+    return n
+
+
+def _reduction(step: int, own: int, block: int, prime: bool = False) -> list[int]:
     """Sizes along k in whole blocks, ascending."""
     whole = -(-step // block) * block
     values = {whole - block, whole, whole + block, 2 * whole, 3 * whole, own}
+    if prime:
+        values.add(next_prime(3 * whole // block) * block)
     return sorted(v for v in values if v >= block)
 
 
@@ -145,4 +164,10 @@ def _divided(level: str, wanted: Iterable[Shape], valid: Callable[[Shape], bool]
     allowed = [s for s in unique if valid(s)]
     refused = tuple(s for s in unique if s not in set(allowed))
     exact = allowed if level == "full" else [s for s in allowed if s in unique[:4] or s.slice_rows]
-    return ProofPlan(tuple(allowed), tuple(exact), whole, refused)
+    return ProofPlan(tuple(allowed), tuple(exact), whole, refused, _special(allowed))
+
+
+def _special(allowed: Sequence[Shape]) -> tuple[Shape, ...]:
+    """The smallest shape with a row of every kind; where none has, the one of most rows."""
+    enough = [s for s in allowed if s.m >= KINDS and s.n > ZERO_ROW] or sorted(allowed, key=lambda s: -s.m)[:1]
+    return tuple(sorted(enough, key=lambda s: s.macs)[:1])

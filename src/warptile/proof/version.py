@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-PROOF_VERSION = 2
+PROOF_VERSION = 3

@@ -24,12 +24,12 @@ _EXPONENT = "e"
 _MINI_FLOAT = "s"
 
 
-def random_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
+def random_blocks(fmt: Format, count: int, rng: np.random.Generator, octaves: tuple[float, float] = (-8.0, -4.0)) -> U8:
     """u8[count, block_bytes] of random codes and group scales, with scales like a trained model's.
 
     Random bytes as fp16 are often Inf or NaN, so the fp16 fields are drawn: the block's root mean square is
-    log-uniform in [2^-8, 2^-4]; d has either sign; another fp16 field (a minimum) is 4 to 12 times d, either sign. One
-    block in 32 has a subnormal d of at most 2^-15, one in 64 is zero.
+    log-uniform in `octaves` (powers of two); d has either sign; another fp16 field (a minimum) is 4 to 12 times d,
+    either sign. One block in 32 has a subnormal d of at most 2^-15, one in 64 is zero.
     """
     codes, scales = _split(fmt, rng.integers(0, 256, (count, fmt.block_bytes), np.uint8))
     if _EXPONENT in scales:
@@ -41,7 +41,7 @@ def random_blocks(fmt: Format, count: int, rng: np.random.Generator) -> U8:
         one = dict(scales) | {name: _half(np.full(a.shape, name == "d", float)) for name, a in _halves(scales).items()}
         unit = fmt.decode(_join(fmt, codes, one)).astype(np.float64)
         rms = np.sqrt(np.square(unit).mean(axis=1, keepdims=True))
-        d = np.exp2(rng.uniform(-8, -4, shape)) / np.maximum(rms, 1.0) * rng.choice([-1.0, 1.0], shape)
+        d = np.exp2(rng.uniform(*octaves, shape)) / np.maximum(rms, 1.0) * rng.choice([-1.0, 1.0], shape)
         d = np.where(rng.random(shape) < 1 / 32, d * 2.0**-15 / np.abs(d), d)
         d = np.where(rng.random(shape) < 1 / 64, 0.0, d)
         for name, array in _halves(scales).items():

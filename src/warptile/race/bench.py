@@ -179,15 +179,24 @@ class Timer:
 
         repeats: runs a contender makes, its sample being their mean. Raises Wrong where the device ran another binary.
         """
+        return self.runs(contenders, [(i, True) for i, times in enumerate(repeats) for _ in range(times)])
+
+    def runs(self, contenders: Sequence[Contender], plan: Sequence[tuple[int, bool]]) -> list[float]:
+        """The mean device seconds of each contender's counted runs.
+
+        plan: (index of a contender, whether its run counts) in the order of one submission; every contender has a run
+        that counts. Raises Wrong as `sample` does.
+        """
         launches: list[Launch] = []
         owners: list[int] = []
+        counted: list[bool] = []
         allowed = [all_ids(contender.binary) for contender in contenders]
-        for index, (contender, times) in enumerate(zip(contenders, repeats, strict=True)):
-            for _ in range(times):
-                run = contender.launches[self._position % len(contender.launches)]
-                self._position += 1
-                launches += run
-                owners += [index] * len(run)
+        for index, counts in plan:
+            run = contenders[index].launches[self._position % len(contenders[index].launches)]
+            self._position += 1
+            launches += run
+            owners += [index] * len(run)
+            counted += [counts] * len(run)
         seconds = self._runtime.time(launches)
         executed = self._runtime.executed_ids()
         if len(executed) != len(launches):
@@ -198,8 +207,8 @@ class Timer:
                 raise Wrong(f"{tile}: a launch names binary {expected:08x}, which is not of the arm's")
             if identity != expected:
                 raise Wrong(f"{tile}: timed binary {identity:08x}, expected {expected:08x}")
-        totals = np.bincount(owners, weights=seconds, minlength=len(contenders))
-        means = totals / np.asarray(repeats)
+        totals = np.bincount(owners, np.where(counted, seconds, 0.0), len(contenders))
+        means = totals / np.bincount([i for i, counts in plan if counts], minlength=len(contenders))
         if not (means > 0).all():
             raise Wrong(f"{contenders[int(np.argmin(means))].arm.tile}: the device's clock showed no time passing")
         return [float(s) for s in means]

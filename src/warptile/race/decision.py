@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warptile.contracts import Decision, Race
-from warptile.race.statistics import FEWEST_ROUNDS
+from warptile.race.statistics import FEWEST_ROUNDS, LEAST_GAIN
 
 
 def decide(race: Race, confirm: Race | None = None) -> Decision:
@@ -11,7 +11,9 @@ def decide(race: Race, confirm: Race | None = None) -> Decision:
 
     accept: the interval's low end is above 1 + the A/A floor of the same run, and so is 1 below the low end of
     `confirm`, the same pair raced again on fresh buffers with another seed. reject: the interval, or the
-    confirmation's, lies at or below 1. undecided: everything between, or fewer than 8 rounds, or no confirmation.
+    confirmation's, lies at or below 1, or holds 1 and no gain of 1 %. undecided: everything between, or fewer than 8
+    rounds, or no confirmation. A tile no faster than the incumbent is accepted with a probability of at most
+    ((1 - confidence) / 2)^2, 1 in 1,600 at 95 %, since the two races draw their orders independently of each other.
 
     The deciding races hold only samples taken after the challenger was chosen: a screening picks the luckiest of many
     arms, so its samples would flatter the pick.
@@ -21,6 +23,8 @@ def decide(race: Race, confirm: Race | None = None) -> Decision:
         return Decision("undecided", f"{line}: fewer than {FEWEST_ROUNDS} rounds fit the time")
     if race.high <= 1:
         return Decision("reject", f"{line}: not faster")
+    if race.low <= 1 and race.high < 1 + LEAST_GAIN:
+        return Decision("reject", f"{line}: no gain of {LEAST_GAIN:.0%}")
     if race.low <= 1:
         return Decision("undecided", f"{line}: the interval holds 1")
     if race.low <= 1 + race.floor:

@@ -5,6 +5,7 @@ One bench is kept in `runtime.scratch`, for the problem and weights screened or 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from warptile.layouts import PackedWeights, pack_experts, pack_repeated, packer,
 from warptile.proof.jobs import scratch
 from warptile.proof.weights import random_blocks
 from warptile.race.bench import Bench, Resolve, close_bench, open_bench
+from warptile.race.play_off import play_off
 from warptile.race.racing import race
 from warptile.race.screening import Screening, screen
 from warptile.weights import QuantTensor
@@ -48,13 +50,28 @@ def screen_job(
     seed: int,
     keep: int = 4,
     resolve: Resolve = kernels.parse_tile,
+    thorough: bool = False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Screening:
     """Screen tiles (text form -> id of the proved binary), in their order, on a bench kept for the next job.
+
+    thorough: by a play-off down to the fastest, in place of a screening that keeps `keep`.
 
     resolve: finds the kernels of tiles; all want packed weights to lie the same way.
     """
     bench = bench_for(runtime, problem, weights, False, _arrangement(runtime, proved, resolve))
     arms = [Arm(tile, problem) for tile in proved]
+    if thorough:
+        return play_off(
+            runtime,
+            arms,
+            bench=bench,
+            seed=seed,
+            budget_seconds=budget_seconds,
+            expected=proved,
+            resolve=resolve,
+            clock=clock,
+        )
     return screen(
         runtime,
         arms,
@@ -64,6 +81,7 @@ def screen_job(
         keep=keep,
         expected=proved,
         resolve=resolve,
+        clock=clock,
     )
 
 
@@ -79,11 +97,13 @@ def race_job(
     confirm: bool = False,
     rounds: int = 40,
     resolve: Resolve = kernels.parse_tile,
+    most_rounds: int = 0,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[Race]:
     """Race proved tiles against the incumbent; `decide` takes the result.
 
     confirm: on fresh buffers, with everything uploaded anew, as the second race of a decision must be; the caller gives
-    it another seed than the first. resolve: as in `screen_job`.
+    it another seed than the first. rounds, most_rounds: as `race` has them. resolve: as in `screen_job`.
     """
     arrangement = _arrangement(runtime, [incumbent, *challengers], resolve)
     bench = bench_for(runtime, problem, weights, confirm, arrangement)
@@ -96,7 +116,9 @@ def race_job(
         budget_seconds=budget_seconds,
         expected=proved,
         rounds=rounds,
+        most_rounds=most_rounds,
         resolve=resolve,
+        clock=clock,
     )
 
 

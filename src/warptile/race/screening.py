@@ -1,4 +1,4 @@
-"""Screening: many arms, a few interleaved samples each, the slower half out at every rung."""
+"""Screening: many arms, a few rounds each, the slower half out at every rung."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ import numpy as np
 from warptile import kernels
 from warptile.contracts import Arm, Runtime
 from warptile.race.bench import Bench, Contender, Resolve, Timer, prepare
-from warptile.race.statistics import survivors
+from warptile.race.racing import one_round, repeats_of
+from warptile.race.statistics import levels, survivors
 
 HOPELESS = 3.0
+RUNG_S = 0.25
+MOST_ROUNDS = 16
 
 
 @dataclass(frozen=True)
 class Screened:
-    """An arm's median over the screening's samples, in device seconds; flattered by selection, never evidence."""
+    """An arm's seconds beside the other arms of its screening; flattered by selection, never evidence.
+
+    They are the median of the arm that led at the end, times how much slower this one was in the rounds both were in;
+    of an arm that was in no round, what it took in the first pass.
+    """
 
     arm: Arm
     seconds: float
@@ -32,6 +39,49 @@ class Screening:
     survivors: tuple[Screened, ...]
     dropped: tuple[Screened, ...]
     unmeasured: tuple[Arm, ...]
+
+
+class Field:
+    """Arms in rounds together, and how far each is behind the fastest of its last round.
+
+    live: indices of the arms still timed, fastest first once `rank` was asked; all of them were in every round.
+    """
+
+    def __init__(self, timer: Timer, contenders: Sequence[Contender], live: Sequence[int], repeats: int) -> None:
+        self._timer, self._contenders, self._repeats = timer, contenders, repeats
+        self.live = list(live)
+        self.samples: list[list[float]] = [[] for _ in contenders]
+        self.behind = np.zeros(len(contenders))
+
+    def rounds(self, count: int, rng: np.random.Generator, clock: Callable[[], float], end: float) -> bool:
+        """Time `count` rounds of the live arms, the first in any case; False where `end` came before the last."""
+        for done in range(count):
+            if done and clock() >= end:
+                return False
+            for index, seconds in one_round(self._timer, self._contenders, self.live, self._repeats, rng).items():
+                self.samples[index].append(seconds)
+        return clock() < end
+
+    def rank(self) -> None:
+        """Put the live arms in order of their levels over all rounds so far."""
+        level = levels([self.samples[i] for i in self.live])
+        order = np.argsort(level, kind="stable")
+        self.behind[self.live] = level - level[order[0]]
+        self.live = [self.live[i] for i in order]
+
+    def result(self, arms: Sequence[Arm], keep: int, first: Mapping[int, float]) -> Screening:
+        """What was found of arms that were in rounds, and of those that had a first pass only (seconds by index)."""
+        leader = float(np.median(self.samples[self.live[0]])) if self.live and self.samples[self.live[0]] else 0.0
+        found = {i: Screened(arms[i], seconds, 1) for i, seconds in first.items()}
+        for i, taken in enumerate(self.samples):
+            if taken:
+                found[i] = Screened(arms[i], leader * float(np.exp(self.behind[i])), len(taken))
+        kept = self.live[:keep]
+        return Screening(
+            tuple(sorted((found[i] for i in kept), key=lambda s: s.seconds)),
+            tuple(sorted((found[i] for i in found if i not in kept), key=lambda s: s.seconds)),
+            tuple(arm for i, arm in enumerate(arms) if i not in found),
+        )
 
 
 def screen(
@@ -49,55 +99,34 @@ def screen(
 ) -> Screening:
     """Successive halving down to at most `keep` arms.
 
-    Everything is compiled first. A first pass in the order given runs each arm twice and keeps the second time; an arm
-    over 3 times the fastest there is dropped. Each rung then adds `samples` passes over the arms left, in random order,
-    and drops the slower half by median, and any arm over 1.25 times the fastest. Time is asked for before each pass,
-    and in the first pass before each arm, so arms should come most promising first.
+    Everything is compiled first. A first pass in the order given runs each arm twice and keeps the lesser time; an arm
+    over 3 times the fastest there is dropped. Each rung then adds rounds of the arms left, in random order in one
+    submission, at least `samples` and as many as a quarter of a second holds, 16 at most. It drops the slower half, by
+    the median over rounds of what an arm took beside the others of the round, and any arm over 1.25 times the fastest.
+    Time is asked for before each round, and in the first pass before each arm, so arms should come most promising
+    first.
     """
     rng = np.random.default_rng(seed)
     contenders = [prepare(runtime, bench, arm, expected, resolve) for arm in arms]
     # What compiling takes (a driver may compile anew in each process) must not leave no time to measure.
     end = clock() + budget_seconds
     timer = Timer(runtime, bench)
-    taken: list[list[float]] = [[] for _ in arms]
+    first: dict[int, float] = {}
     for i, contender in enumerate(contenders):
         if clock() >= end:
             break
-        timer.sample([contender], [1])
-        taken[i] += timer.sample([contender], [1])
-    live = [i for i, mine in enumerate(taken) if mine]
-    unmeasured = tuple(arm for arm, mine in zip(arms, taken, strict=True) if not mine)
-    if live:
-        fastest = min(taken[i][0] for i in live)
-        live = sorted((i for i in live if taken[i][0] <= HOPELESS * fastest), key=lambda i: taken[i][0])
+        first[i] = min(timer.sample([contender], [1])[0] for _ in range(2))
+    fastest = min(first.values(), default=0.0)
+    live = sorted((i for i in first if first[i] <= HOPELESS * fastest), key=lambda i: first[i])
+    repeats = repeats_of(fastest) if first else 1
+    field = Field(timer, contenders, live, repeats)
     rung = 0
-    while live and clock() < end and (rung == 0 or len(live) > keep):
-        _passes(timer, contenders, taken, live, samples, rng, clock, end)
-        fewest = min(len(taken[i]) for i in live)
-        order = survivors(np.array([taken[i][-fewest:] for i in live]), keep)
-        live = [live[i] for i in order]
+    while field.live and clock() < end and (rung == 0 or len(field.live) > keep):
+        once = sum(first[i] * repeats for i in field.live)
+        count = int(min(MOST_ROUNDS, max(samples, RUNG_S / once)))
+        field.rounds(count, rng, clock, end)
+        field.rank()
+        order = survivors(np.array([field.samples[i] for i in field.live]), keep)
+        field.live = [field.live[i] for i in order]
         rung += 1
-    results = [
-        Screened(arm, float(np.median(mine)), len(mine)) if mine else None
-        for arm, mine in zip(arms, taken, strict=True)
-    ]
-    kept = sorted((r for i in live[:keep] if (r := results[i]) is not None), key=lambda r: r.seconds)
-    out = [r for i, r in enumerate(results) if r is not None and i not in live[:keep]]
-    return Screening(tuple(kept), tuple(sorted(out, key=lambda r: r.seconds)), unmeasured)
-
-
-def _passes(
-    timer: Timer,
-    contenders: Sequence[Contender],
-    taken: list[list[float]],
-    live: Sequence[int],
-    samples: int,
-    rng: np.random.Generator,
-    clock: Callable[[], float],
-    end: float,
-) -> None:
-    for _ in range(samples):
-        if clock() >= end:
-            return
-        for i in rng.permutation(np.array(live)):
-            taken[i] += timer.sample([contenders[i]], [1])
+    return field.result(arms, keep, first)

@@ -14,8 +14,12 @@ from warptile.tuning.state import LEAST_STEP_S, State, clamp
 
 RACE_S = (0.5, 20.0)
 ROUNDS = 40
+"""Rounds that a final race is taken to need when time for it is kept back."""
 CLEAR_ROUNDS = 12
 CLEAR_RATIO = 2.0
+FIRST_ROUNDS = 12
+MOST_ROUNDS = 12288
+"""A final race is looked at after 12 rounds, after 24, and so on, and ends here: 11 looks."""
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
 
@@ -82,9 +86,18 @@ def _final_seconds(state: State, problem: Problem) -> float:
 
 
 def _rounds(state: State, problem: Problem) -> int:
-    """How many rounds a final race has, fixed before it: 12 where the screening showed twice the speed, else 40."""
+    """How many rounds a final race is taken to need: 12 where the screening showed twice the speed, else 40."""
     stock, best = _screened(state, problem)
     return CLEAR_ROUNDS if stock > CLEAR_RATIO * best else ROUNDS
+
+
+def _most_seconds(state: State, problem: Problem) -> float:
+    """Seconds a final race may take: what it is taken to need, and half its share of what nobody is taken to need.
+
+    Half, since a confirmation may follow. A race ends as soon as it is settled, so few take as long.
+    """
+    spare = max(0.0, state.budget.left() - reserve(state)) / max(1, len(state.waiting()))
+    return clamp(_final_seconds(state, problem) + 0.5 * spare, RACE_S)
 
 
 def _screened(state: State, problem: Problem) -> tuple[float, float]:
@@ -111,7 +124,7 @@ def conclude(state: State, problem: Problem) -> None:
         if standing.stock in standing.seconds:
             _keep(state, problem, standing.stock, None, _no_race(state, problem))
     else:
-        seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _final_seconds(state, problem)))
+        seconds = clamp(0.45 * state.budget.left() - OVERHEAD_S, (RACE_S[0], _most_seconds(state, problem)))
         state.tell("decide", f"{problem.text()}  {challenger}")
         try:
             challenger = _against_kept(state, problem, challenger, seconds)
@@ -152,12 +165,11 @@ def _against_kept(state: State, problem: Problem, challenger: str, seconds: floa
 
 
 def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> Raced:
-    rounds = _rounds(state, problem)
-    believed = state.notes.hypothesis(problem, stock, challenger)
-    race, ref = _race(state, "final", problem, stock, challenger, seconds, rounds, state.seed, believed)
+    believed, first = state.notes.hypothesis(problem, stock, challenger), FIRST_ROUNDS
+    race, ref = _race(state, "final", problem, stock, challenger, seconds, first, state.seed, believed)
     told, refs = decide(race), [ref]
     if told.outcome == "undecided" and race.low > 1 + race.floor:
-        again, ref = _race(state, "confirm", problem, stock, challenger, seconds, rounds, state.seed + 1, believed)
+        again, ref = _race(state, "confirm", problem, stock, challenger, seconds, first, state.seed + 1, believed)
         told, refs = decide(race, again), [*refs, ref]
     return Raced(race, told, believed, tuple(refs))
 
@@ -183,9 +195,9 @@ def _race(
         if (known := state.notes.recall.race(stage, problem, *sources)) is not None:
             return known
     ids = state.ids(problem, [stock, challenger])
-    fresh = stage == "confirm"
+    fresh, most = stage == "confirm", 0 if stage == "recheck" else MOST_ROUNDS
     with state.notes.record.watching() as watched:
-        race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, _deadline(seconds), fresh)
+        race = state.stand.race(problem, stock, challenger, ids, seconds, rounds, seed, _deadline(seconds), fresh, most)
     return race, state.notes.race(stage, race, hypothesis, watched.state)
 
 

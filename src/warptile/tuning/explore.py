@@ -8,6 +8,7 @@ from warptile.contracts import CandidateRejected, Problem
 from warptile.search import neighbours
 from warptile.tuning.conclude import OVERHEAD_S, reserve
 from warptile.tuning.order import Group, Offer, add_neighbours, next_offers
+from warptile.tuning.scale import NEAR, anchor, joined
 from warptile.tuning.state import LEAST_STEP_S, State, clamp
 
 BATCH = 3
@@ -15,7 +16,8 @@ PATIENCE = 4
 FEWEST_BATCHES = 2
 GAIN = 0.98
 CLOSE = 1.25
-FINALISTS = 6
+FEWEST_FINALISTS, FINALISTS = 24, 64
+PLAY_OFF_S = 30.0
 FIRST_BATCH_S = 10.0
 SCREEN_S = (4.0, 20.0)
 SCREEN_RUNS = 8
@@ -107,12 +109,13 @@ def _screen(state: State, problem: Problem, offers: Sequence[Offer]) -> bool:
     """Whether one of the offers beats the best so far by 2 %; stock and the table's tile are measured along once."""
     standing = state.standings[problem]
     before = standing.best
-    held = [before[0]] if before else []
+    held = [before[0], anchor(standing.seconds)] if before else []
     also = [standing.stock, standing.kept.tile if standing.kept else None]
     new = [*also, *(o.text for o in offers if problem in o.prices)]
-    arms = list(dict.fromkeys([*held, *(t for t in new if t is not None and t not in standing.seconds)]))
-    if all(text in standing.seconds for text in arms):
+    untried = [t for t in new if t is not None and t not in standing.seconds]
+    if not untried:
         return False
+    arms = list(dict.fromkeys(t for t in [*held, *untried] if t is not None))
     _measure(state, problem, arms)
     after = standing.best
     if after is None:
@@ -121,25 +124,37 @@ def _screen(state: State, problem: Problem, offers: Sequence[Offer]) -> bool:
 
 
 def play_off(state: State, problem: Problem) -> None:
-    """Screen the best tiles of all screenings together, once more: earlier ones saw the machine in different states."""
+    """Measure the best tiles of all screenings together: earlier ones saw the machine in different states, and took
+    too few samples to tell tiles apart that are 2 % from each other.
+
+    All within a quarter of the best, 64 at most, and in any case the 24 best that take up to twice as long: the best
+    may have been lucky. It ends sooner than its seconds where the noise allows.
+    """
     standing = state.standings[problem]
     others = sorted((s, t) for t, s in standing.seconds.items() if t != standing.stock)
-    close = [text for seconds, text in others if seconds <= CLOSE * others[0][0]][:FINALISTS]
-    if len(close) > 1 and state.budget.left() > reserve(state):
-        _measure(state, problem, close)
+    near = sum(seconds <= NEAR * others[0][0] for seconds, _ in others)
+    close = sum(seconds <= CLOSE * others[0][0] for seconds, _ in others)
+    finalists = [text for _, text in others[: max(min(near, FEWEST_FINALISTS), min(close, FINALISTS))]]
+    if len(finalists) > 1 and state.budget.left() > reserve(state):
+        _measure(state, problem, finalists, thorough=True)
 
 
-def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
-    """Screen arms on one problem; where the whole is lost, each alone, so that the one to blame is out."""
+def _measure(state: State, problem: Problem, arms: Sequence[str], thorough: bool = False) -> None:
+    """Screen arms on one problem; where the whole is lost, each alone, so that the one to blame is out.
+
+    thorough: down to the fastest, in at most a third of the time that no race is taken to need.
+    """
     standing = state.standings[problem]
     arms = sorted(arms, key=lambda text: state.guess(problem, text))
     state.tell("race", f"{problem.text()}  {len(arms)} tiles")
-    seconds = clamp(SCREEN_RUNS * sum(state.guess(problem, arm) for arm in arms), SCREEN_S)
-    seconds = min(seconds, max(LEAST_STEP_S, state.budget.left()))
+    seconds, most = clamp(SCREEN_RUNS * sum(state.guess(problem, arm) for arm in arms), SCREEN_S), state.budget.left()
+    if thorough:
+        seconds, most = PLAY_OFF_S, (most - reserve(state)) / (3 * len(state.waiting()))
+    seconds = min(seconds, max(LEAST_STEP_S, most))
     deadline = 30.0 + 5 * seconds
     try:
         with state.notes.record.watching() as watched:
-            screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, deadline)
+            screening = state.stand.screen(problem, state.ids(problem, arms), seconds, state.seed, deadline, thorough)
     except CandidateRejected as error:
         if len(arms) == 1:
             state.drop(problem, arms[0], error, deadline)
@@ -149,12 +164,10 @@ def _measure(state: State, problem: Problem, arms: Sequence[str]) -> None:
         return
     state.notes.screening(problem, screening, watched.state)
     standing.group.taken.difference_update(arm.tile for arm in screening.unmeasured)
-    measured = {s.arm.tile: s.seconds for s in (*screening.survivors, *screening.dropped)}
-    shared = [t for t in measured if t in standing.seconds]
-    if shared:
-        scale = sum(measured[t] / standing.seconds[t] for t in shared) / len(shared)
-        standing.seconds = {t: s * scale for t, s in standing.seconds.items()}
-    standing.seconds.update(measured)
+    found = {s.arm.tile: s.seconds for s in (*screening.survivors, *screening.dropped)}
+    # In the order of their prices, not of their luck: the first of them may become the anchor.
+    measured = {text: found[text] for text in arms if text in found}
+    standing.seconds = joined(standing.seconds, measured, thorough)
     for text, took in measured.items():
         price = state.notes.price(text, problem)
         if price is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 
 from warptile import kernels
@@ -41,16 +42,25 @@ def prove_all_job(
 ) -> Proof:
     """Prove a tile on problems that share one binary, each beside its real weights; the first wrong verdict ends it.
 
+    A shape that two problems ask for is proved once.
+
     Raises what `prove_job` raises.
     """
-    verdicts = []
+    kernel, tile = resolve(text)
+    first, limits = problems[0][0], runtime.limits()
+    if not kernel.broken_rules(tile, first, limits):
+        # So that what follows is proving alone; a tile that the proof refuses is never compiled.
+        runtime.compile(kernel.source(tile, first, limits))
+    start = time.perf_counter()
+    verdicts: list[Verdict] = []
+    seen: set[object] = set()
     for problem, real in problems:
-        verdicts.append(prove_job(runtime, text, problem, level, seed, real, deadline, resolve))
+        verdicts.append(prove_job(runtime, text, problem, level, seed, real, deadline, resolve, seen))
         if not verdicts[-1].right:
             break
-    kernel, tile = resolve(text)
-    binary = runtime.compile(kernel.source(tile, problems[0][0], runtime.limits()))
-    return Proof(joined(verdicts), binary.key, binary.compile_seconds, runtime.resources(binary))
+    spent = time.perf_counter() - start
+    binary = runtime.compile(kernel.source(tile, first, limits))
+    return Proof(joined(verdicts), binary.key, binary.compile_seconds, runtime.resources(binary), spent)
 
 
 def joined(verdicts: Sequence[Verdict]) -> Verdict:

@@ -40,13 +40,15 @@ def source_hash(source: Source) -> str:
 class Book:
     """What a run writes of candidates and races: each with its price and the hash of its source.
 
-    kernels: by name. tried, rejected: candidates proved or refused in this run.
+    kernels: by name. tried, rejected: candidates proved or refused in this run. proving: seconds that proofs took,
+    compiling left out.
     """
 
     def __init__(self, record: Record, kernels: Mapping[str, Kernel]) -> None:
         self.record = record
         self.tried = 0
         self.rejected = 0
+        self.proving = 0.0
         self._limits, self._kernels = record.limits, kernels
         self._sources: dict[tuple[str, Problem], str] = {}
 
@@ -91,6 +93,7 @@ class Book:
         """The proof spoke."""
         self.tried += 1
         self.rejected += not proof.verdict.right
+        self.proving += proof.seconds
         source, price = self.source_of(text, problem), self.price(text, problem)
         self.record.append(
             entries.verdict(

@@ -9,6 +9,7 @@ from warptile.contracts import Ceilings, DeviceLost, Identity, OutOfMemory, Prob
 from warptile.journal import Entry, from_json, ref_of, to_json
 from warptile.tables import Key
 from warptile.tuning.result import bare
+from warptile.tuning.scale import joined
 from warptile.tuning.stand import Proof
 
 SourceOf = Callable[[str, Problem], str]
@@ -99,20 +100,16 @@ class Recall:
         return f"{found[-1][0]}: {found[-1][1]}"
 
     def screened(self, problem: Problem, source_of: SourceOf) -> dict[str, float]:
-        """Tiles whose source has not changed since, and their seconds on the last screening's scale.
+        """Tiles whose source has not changed since, and their seconds on the first screening's scale.
 
-        A screening's tiles are comparable with each other only; two are joined through the tiles they share.
+        A screening's tiles are comparable with each other only; two are joined as `tuning.scale` says.
         """
-        joined: dict[str, float] = {}
+        known: dict[str, float] = {}
         for screening in self._screenings.get(bare(problem), []):
             current = {t: s for t, (source, s) in screening.items() if _same(source_of, t, problem, source)}
-            shared = [t for t in current if t in joined]
-            if shared:
-                scale = sum(current[t] / joined[t] for t in shared) / len(shared)
-                joined = {t: s * scale for t, s in joined.items()}
-            joined.update(current)
-        self.used += len(joined)
-        return joined
+            known = joined(known, current)
+        self.used += len(known)
+        return known
 
 
 def _within(problem: Problem, key: Key) -> bool:

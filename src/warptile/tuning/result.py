@@ -106,7 +106,8 @@ class Hint:
 class TuneResult:
     """The end of a tune. unserved: (problem, reason) without a valid tile. hints: what to run next.
 
-    tried, rejected: candidates compiled in this run, and those of them that were out. recalled: verdicts and
+    tried, rejected: candidates compiled in this run, and those of them that were out. proving: seconds of it spent in
+    proofs, compiling left out. recalled: verdicts and
     races taken from earlier runs. notes: what happened on the way that a person should know, one line each.
     """
 
@@ -126,6 +127,7 @@ class TuneResult:
     recalled: int
     notes: tuple[str, ...] = ()
     hints: tuple[Hint, ...] = ()
+    proving: float = 0.0
 
     @property
     def rechecked(self) -> bool:

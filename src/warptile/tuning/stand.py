@@ -17,13 +17,15 @@ from warptile.race import Screening
 class Proof:
     """A verdict and the binary it is about. artefact: `Binary.key`; compile_seconds: what compiling took.
 
-    resources: what the driver's compiler reports of the binary; None where it says nothing.
+    resources: what the driver's compiler reports of the binary; None where it says nothing. seconds: what proving took
+    beside compiling.
     """
 
     verdict: Verdict
     artefact: str
     compile_seconds: float
     resources: Resources | None = None
+    seconds: float = 0.0
 
 
 class Stand(Protocol):
@@ -50,9 +52,15 @@ class Stand(Protocol):
         ...
 
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
-        """Which of the proved tiles are worth a race, in about `seconds`."""
+        """Which of the proved tiles are worth a race, in about `seconds`; thorough: which one is the fastest."""
         ...
 
     def race(
@@ -66,8 +74,12 @@ class Stand(Protocol):
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
-        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew."""
+        """A paired race of at most `rounds` rounds and about `seconds`; fresh: with everything uploaded anew.
+
+        most_rounds: where it is more than `rounds`, the race goes on until it is settled, or so long.
+        """
         ...
 
     def close(self) -> None:

@@ -60,6 +60,7 @@ def summary(
         journal=notes.journal.path,
         seconds=state.budget.spent(),
         tried=notes.tried,
+        proving=notes.proving,
         rejected=notes.rejected,
         recalled=notes.recall.used,
         notes=tuple(state.said),

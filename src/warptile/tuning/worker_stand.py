@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from warptile.contracts import Ceilings, Identity, Kernel, Limits, Problem, Race, Workload
+from warptile.contracts import Ceilings, Identity, Kernel, Limits, Problem, Race, Verdict, Workload
 from warptile.kernels import Kernels
 from warptile.places import Places
-from warptile.proof.jobs import RealWeights
+from warptile.proof.jobs import RealWeights, prove_random_job
 from warptile.race import Screening
 from warptile.race.jobs import BenchWeights, race_job, screen_job
 from warptile.runtimes.worker import Worker
@@ -71,15 +71,25 @@ class WorkerStand:
         self._run(compile_ahead_job, list(wanted), self._resolve, deadline=deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick") -> Proof:
-        """See `Stand`; level: "quick" or "full"."""
+        """See `Stand`; level: "quick", "full" or "deep"."""
         wanted = [(problem, self._real(problem)) for problem in problems]
         return self._run(prove_all_job, tile, wanted, level, seed, deadline, self._resolve, deadline=deadline)
 
+    def prove_random(self, tile: str, problem: Problem, seed: int, seconds: float, deadline: float) -> Verdict:
+        """Random shapes of a tile for `seconds`; see `proof.random_shapes`."""
+        return self._run(prove_random_job, tile, problem, seconds, seed, self._resolve, deadline=deadline)
+
     def screen(
-        self, problem: Problem, proved: Mapping[str, int], seconds: float, seed: int, deadline: float
+        self,
+        problem: Problem,
+        proved: Mapping[str, int],
+        seconds: float,
+        seed: int,
+        deadline: float,
+        thorough: bool = False,
     ) -> Screening:
         """See `Stand`."""
-        arguments = (problem, dict(proved), self._weights(problem, seed), seconds, seed, KEEP, self._resolve)
+        arguments = (problem, dict(proved), self._weights(problem, seed), seconds, seed, KEEP, self._resolve, thorough)
         return self._run(screen_job, *arguments, deadline=deadline)
 
     def race(
@@ -93,6 +103,7 @@ class WorkerStand:
         seed: int,
         deadline: float,
         fresh: bool = False,
+        most_rounds: int = 0,
     ) -> Race:
         """See `Stand`."""
         weights = self._weights(problem, seed)
@@ -107,6 +118,7 @@ class WorkerStand:
             fresh,
             rounds,
             self._resolve,
+            most_rounds,
         )
         return self._run(race_job, *arguments, deadline=deadline)[0]
 

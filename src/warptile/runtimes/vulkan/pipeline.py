@@ -92,7 +92,8 @@ class Pipelines:
         words = self.glslang.compile(source.text, lines=instrument != "none")
         added = None
         if instrument != "none":
-            added = instrumented(source, instrument, words, binary_id(key), self.glslang.compile)
+            features = self._limits.features
+            added = instrumented(source, instrument, words, binary_id(key), self.glslang.compile, features)
             words = added.module
             self.glslang.validate(words)
         interface = self.interface(source.bindings, source.scalars, added is not None)

@@ -191,6 +191,7 @@ class LlamaCpp:
             workgroup=own.block_size,
             features=features,
             helpers=helpers,
+            reads_beyond=True,
         )
 
     def launch(

@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from warptile.contracts.errors import DoesNotFit
 from warptile.contracts.launch import Source
 from warptile.contracts.runtime import Instrument
+from warptile.runtimes.vulkan.instrument import spirv_ops as op
 from warptile.runtimes.vulkan.instrument.checked import Site, checked
 from warptile.runtimes.vulkan.instrument.delayed import delayed
 from warptile.runtimes.vulkan.instrument.report import MOST_BINDINGS
+
+_NARROW = {
+    "fp16": op.CAPABILITY_OF_WIDTH[op.TYPE_FLOAT, 16],
+    "int16": op.CAPABILITY_OF_WIDTH[op.TYPE_INT, 16],
+    "int8": op.CAPABILITY_OF_WIDTH[op.TYPE_INT, 8],
+}
 
 INSTRUMENTS: frozenset[Instrument] = frozenset({"checked", "delayed"})
 
@@ -31,12 +38,18 @@ class Instrumented:
 
 
 def instrumented(
-    source: Source, instrument: Instrument, binary: bytes, identity: int, compile_text: Callable[[str], bytes]
+    source: Source,
+    instrument: Instrument,
+    binary: bytes,
+    identity: int,
+    compile_text: Callable[[str], bytes],
+    features: frozenset[str],
 ) -> Instrumented:
     """A kernel's SPIR-V, compiled with debug lines, with an instrument put in.
 
-    identity: the binary's id, which the module writes. compile_text: GLSL to SPIR-V. Raises CompileFailed for what the
-    instrument cannot follow, DoesNotFit for too many bindings or invocations.
+    identity: the binary's id, which the module writes. compile_text: GLSL to SPIR-V. features: of the device. Raises
+    CompileFailed for what the instrument cannot follow, DoesNotFit for too many bindings or invocations, or numbers of
+    16 or 8 bits that the device only stores.
     """
     if source.bindings + 1 > MOST_BINDINGS:
         raise DoesNotFit(f"an instrumented kernel's bindings < {MOST_BINDINGS}", str(source.bindings))
@@ -44,5 +57,8 @@ def instrumented(
     if instrument == "delayed":
         module, invocations = delayed(binary, special, identity, source.bindings + 1, compile_text)
         return Instrumented(instrument, module, (), 0, invocations)
-    made = checked(binary, special, identity, source.bindings + 1, compile_text)
+    made = checked(binary, special, identity, source.bindings + 1, compile_text, source.reads_beyond)
+    missing = sorted(name for name, number in _NARROW.items() if number in made.capabilities and name not in features)
+    if missing:
+        raise DoesNotFit("the device has the features a checked build needs", f"it lacks {', '.join(missing)}")
     return Instrumented(instrument, made.module, made.sites, made.shadow_words, made.invocations)

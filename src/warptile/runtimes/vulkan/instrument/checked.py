@@ -38,15 +38,13 @@ class Site:
 
 @dataclass(frozen=True)
 class Checked:
-    """module: SPIR-V. sites: by number. shadow_words: of one workgroup. invocations: of one workgroup.
-
-    ids: "invocation", or "subgroup" where an id is counted subgroup by subgroup.
-    """
+    """module: SPIR-V, which declares `capabilities`. sites: by number. shadow_words, invocations: of one workgroup."""
 
     module: bytes
     sites: tuple[Site, ...]
     shadow_words: int
     invocations: int
+    capabilities: frozenset[int]
 
 
 def library_text(name: str, **options: int) -> str:
@@ -61,13 +59,18 @@ def library_text(name: str, **options: int) -> str:
 
 
 def checked(
-    binary: bytes, special: Mapping[int, int], identity: int, debug_binding: int, compile_text: Callable[[str], bytes]
+    binary: bytes,
+    special: Mapping[int, int],
+    identity: int,
+    debug_binding: int,
+    compile_text: Callable[[str], bytes],
+    reads_beyond: bool = False,
 ) -> Checked:
     """Rewrite a kernel's SPIR-V, with debug lines, for given specialization constants.
 
     identity: what the module writes to say that it ran. debug_binding: where the header, reports and shadow are bound.
-    compile_text: GLSL to SPIR-V, for the library. Raises CompileFailed for what it cannot follow, DoesNotFit for a
-    workgroup of more than 1024.
+    compile_text: GLSL to SPIR-V, for the library. reads_beyond: as of `Source`. Raises CompileFailed for what it cannot
+    follow, DoesNotFit for a workgroup of more than 1024.
     """
     module = Module.parse(binary)
     types = Types(module, special)
@@ -86,13 +89,14 @@ def checked(
     results = result_types(module, types)
     library = link(module, Module.parse(compile_text(text)))
     builder = Builder(module)
-    wrappers = Wrappers(builder, types, library, shared, results)
+    wrappers = Wrappers(builder, types, library, shared, results, reads_beyond)
     names = _Names(module, types, shared)
     sites: dict[Site, int] = {}
     for access in found:
         site = names.site(access)
         number = sites.setdefault(site, len(sites) + 1)
         module.functions[access.position] = wrappers.call(access, number)
+    _declare_narrow_types(module)
     _count_barriers(module, types, builder, library)
     cells = sum(variable.cells for variable in shared.values())
     words = cells * cell_words
@@ -100,7 +104,8 @@ def checked(
     wrap_main(module, builder, lambda f: f.call(builder.void, library["enter"], *enter), library["leave"])
     if not module.has_capability(op.CAPABILITY_COOPERATIVE_MATRIX):
         keep_loops(module)
-    return Checked(module.encode(), tuple(sites), words, x * y * z)
+    capabilities = frozenset(each.words[0] for each in module.capabilities)
+    return Checked(module.encode(), tuple(sites), words, x * y * z, capabilities)
 
 
 def result_types(module: Module, types: Types) -> dict[int, int]:
@@ -140,6 +145,15 @@ def _cells(module: Module, types: Types) -> dict[int, SharedVariable]:
             found[each.words[1]] = SharedVariable(first, cells)
             first += cells
     return found
+
+
+def _declare_narrow_types(module: Module) -> None:
+    """Halves, 16-bit and 8-bit integers pass through functions here: more than storage of 16 and 8 bits allows."""
+    for each in list(module.globals):
+        if each.opcode in (op.TYPE_INT, op.TYPE_FLOAT):
+            number = op.CAPABILITY_OF_WIDTH.get((each.opcode, each.words[1]))
+            if number is not None and not module.has_capability(number):
+                module.capabilities.append(Instruction(op.CAPABILITY, [number]))
 
 
 def barrier_scope(each: Instruction, types: Types) -> int | None:

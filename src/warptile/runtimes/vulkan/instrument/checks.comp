@@ -237,6 +237,16 @@ bool buffer_inside(
     return inner && inside;
 }
 
+// The same of a read by a kernel that counts on the driver for what is beyond the buffer.
+bool buffer_within(
+    const uint binding, const uint index, const uint stride, const uint end, const bool inner, const uint bad_index,
+    const uint length, const uint site
+) {
+    const uint extent = D[EXTENTS + binding];
+    note(!inner, OUTSIDE_INNER, site, bad_index, length, 0u);
+    return inner && end <= extent && index <= (extent - end) / stride;
+}
+
 // Bytes start .. start + size of element `index`, counted as written by this invocation of this launch.
 void buffer_written(const uint binding, const uint index, const uint stride, const uint start, const uint size, const uint site) {
     const uint counts = D[ONCE + binding];
@@ -273,6 +283,6 @@ void main() {
 #endif
     shared_reads_lines(0u, 0u, 0u, 0u, 0u);
     shared_writes_lines(0u, 0u, 0u, 0u, 0u);
-    if (shared_inside(true, 0u, 0u, 0u) && buffer_inside(0u, 0u, 1u, 0u, true, 0u, 0u, 0u)) buffer_written_lines(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
+    if (shared_inside(true, 0u, 0u, 0u) && buffer_within(0u, 0u, 1u, 0u, true, 0u, 0u, 0u) && buffer_inside(0u, 0u, 1u, 0u, true, 0u, 0u, 0u)) buffer_written_lines(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
     leave();
 }

@@ -46,7 +46,10 @@ class _Place:
 
 
 class Wrappers:
-    """Makes the functions, one for every kind of access; `result_types`: type of each id of the module's functions."""
+    """Makes the functions, one for every kind of access.
+
+    result_types: type of each id of the module's functions. reads_beyond: reads beyond a buffer are no faults.
+    """
 
     def __init__(
         self,
@@ -55,12 +58,14 @@ class Wrappers:
         library: Mapping[str, int],
         shared: Mapping[int, SharedVariable],
         result_types: Mapping[int, int],
+        reads_beyond: bool,
     ) -> None:
         self._builder = builder
         self._types = types
         self._library = library
         self._shared = shared
         self._result_types = result_types
+        self._reads_beyond = reads_beyond
         self._made: dict[tuple[object, ...], int] = {}
 
     def call(self, access: Access, site: int) -> Instruction:
@@ -128,7 +133,9 @@ class Wrappers:
             inside = self._inside_shared(f, place, shared, lines, stride, site)
         else:
             binding = builder.constant(types.decorated(access.pointer.variable, op.BINDING) or 0)
-            inside = self._inside_buffer(f, place, binding, lines, stride, site)
+            reads = each.opcode in (op.LOAD, op.COOPERATIVE_MATRIX_LOAD)
+            ask = self._library["buffer_within" if reads and self._reads_beyond else "buffer_inside"]
+            inside = self._inside_buffer(f, ask, place, binding, lines, stride, site)
         otherwise = self._nothing(f, result, matrix) if result != builder.void else 0
         before, after = f.when(inside)
         if shared is not None:
@@ -194,7 +201,7 @@ class Wrappers:
         return f.call(builder.bool, self._library["shared_inside"], inside, index, length, site)
 
     def _inside_buffer(
-        self, f: FunctionBuilder, place: _Place, binding: int, lines: tuple[int, int], stride: int, site: int
+        self, f: FunctionBuilder, ask: int, place: _Place, binding: int, lines: tuple[int, int], stride: int, site: int
     ) -> int:
         builder = self._builder
         size = lines[1] or self._types.nbytes(place.type_id)
@@ -206,7 +213,7 @@ class Wrappers:
         end = f.add(place.at, builder.constant(size))
         inner = (place.inner, place.bad_index, place.bad_length)
         stride_id = builder.constant(place.outer_stride)
-        return f.call(builder.bool, self._library["buffer_inside"], binding, index, stride_id, end, *inner, site)
+        return f.call(builder.bool, ask, binding, index, stride_id, end, *inner, site)
 
     def _note_written(
         self, f: FunctionBuilder, place: _Place, binding: int, lines: tuple[int, int], stride: int, site: int
