@@ -25,7 +25,7 @@ from warptile.tuning.notes import Notes
 from warptile.tuning.order import group_problems
 from warptile.tuning.recall import Recall
 from warptile.tuning.result import Interrupted, Progress, TuneResult
-from warptile.tuning.stand import Stand
+from warptile.tuning.stand import Named, Stand
 from warptile.tuning.state import State
 from warptile.tuning.summary import summary
 from warptile.workloads.experts import routed
@@ -104,7 +104,8 @@ def tune_on(
     table = Table.load(places.state / "tables", identity)
     recall = Recall(reading.entries, identity, PROOF_VERSION)
     told = asked or Asked("tune")
-    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable}, told, reading.entries)
+    uuid = stand.uuid() if isinstance(stand, Named) else ""
+    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable}, told, reading.entries, uuid)
     kind = sample_type(dtype, limits.activations)
     passes = {m: tuple(replace(p, x_dtype=kind, y_dtype=kind) for p in workload.problems(m)) for m in ms}
     groups, unserved = group_problems(

@@ -118,8 +118,8 @@ class SimulatedStand:
     def ceilings(self) -> Ceilings:
         return self.device.ceilings()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
-        return None
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
+        return 1
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         self.device.now += PROOF_S

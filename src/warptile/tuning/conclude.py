@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warptile.contracts import CandidateRejected, Decision, Problem, Race, Wrong
+from warptile.journal import Prediction
+from warptile.journal.reasons import expectation, predicted
 from warptile.proof.version import PROOF_VERSION
 from warptile.race import decide
 from warptile.tables import Point, Validity
@@ -22,6 +24,7 @@ MOST_ROUNDS = 12288
 """A final race is looked at after 12 rounds, after 24, and so on, and ends here: 11 looks."""
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
+CORRECTED = "corrected price"
 WATCH_DEADLINE_S = 30.0
 WATCH_S = 2.0
 NO_ROOM = "the budget has no room for instrumented runs of every winner: warptile prove --level full makes them"
@@ -200,13 +203,24 @@ def _against_kept(state: State, problem: Problem, challenger: str, seconds: floa
 
 
 def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> Raced:
-    believed, first = state.notes.hypothesis(problem, stock, challenger), FIRST_ROUNDS
+    said, first = _predicted(state, problem, stock, challenger), FIRST_ROUNDS
+    believed = state.notes.hypothesis(problem, stock, challenger, said=said)
     race, ref = _race(state, "final", problem, stock, challenger, seconds, first, state.seed, believed)
     told, refs = decide(race), [ref]
     if told.outcome == "undecided" and race.low > 1 + race.floor:
         again, ref = _race(state, "confirm", problem, stock, challenger, seconds, first, state.seed + 1, believed)
         told, refs = decide(race, again), [*refs, ref]
     return Raced(race, told, believed, tuple(refs))
+
+
+def _predicted(state: State, problem: Problem, stock: str, challenger: str) -> Prediction | None:
+    """What the corrected prices said before either was measured; None where one of the two has none."""
+    control, arm = (state.standings[problem].expected.get(tile) for tile in (stock, challenger))
+    if control is None or arm is None:
+        return None
+    ratio = control.seconds / arm.seconds
+    paper = predicted(state.notes.price(stock, problem), state.notes.price(challenger, problem))
+    return Prediction(ratio, (control.seconds, arm.seconds), CORRECTED, expectation(ratio), paper.reasons)
 
 
 def _race(
