@@ -112,7 +112,7 @@ def test_the_compiler_keeps_the_loop_in_registers(tmp_path: Path, h200: Limits) 
     assert tile["good"], tile
     (build,) = tile["builds"]
     assert build["code"]["matrix"] == 16
-    assert build["code"]["loops"] == 2
+    assert build["code"]["loops"] >= 2
     assert build["resident_threads"] == 384
     paper = shared_bytes(WgmmaTile(128, 128, 4), Problem("Q4_K", 4096, 14336, 128, "bf16", "bf16"))
     assert paper <= build["shared_bytes"] <= paper + FIXED_BYTES
