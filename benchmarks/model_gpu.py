@@ -223,6 +223,8 @@ TRIED = (
     "tile_n=16,tile_m=1,split_k=1,warps=8,row_warps=1,steps=1,ahead=2,pdl=1,registers=96",
     "tile_n=16,tile_m=1,split_k=2,warps=4,row_warps=1,steps=1,ahead=2,pdl=1,registers=96",
     "tile_n=16,tile_m=1,split_k=1,warps=4,row_warps=1,steps=1,ahead=2,pdl=1,registers=96",
+    "tile_n=64,tile_m=8,split_k=8,warps=4,row_warps=4,steps=2,ahead=2,pdl=1,registers=128,direct=1",
+    "tile_n=32,tile_m=8,split_k=4,warps=4,row_warps=2,steps=1,ahead=2,pdl=1,registers=128,direct=1",
 )
 """Tiles of `triton.gemv_mma` that were among the fastest of some matrix in `cuda_few_rows.py`."""
 
