@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.mutants.faulty_triton import FAULTS, faulty
 from warptile import kernels, search
-from warptile.contracts import Kernel, Problem, Runtime, Tile, WarptileError
+from warptile.contracts import Identity, Kernel, Problem, Runtime, Tile, WarptileError
 from warptile.journal import to_json
 from warptile.places import Places
 from warptile.proof import PROOF_VERSION, ReferenceCache, prove
@@ -35,9 +35,10 @@ FAULTY_PROBLEM = Problem("Q8_0", 20, 160, 3, "fp16", "fp16")
 class Report:
     """Lines on stdout and rows in a file, written as they come."""
 
-    def __init__(self, out: Path, seconds: float) -> None:
+    def __init__(self, out: Path, end: float, identity: Identity) -> None:
+        self.identity = to_json(identity)
         self.path, self.rows = out / "gate.json", list[dict[str, Any]]()
-        self.end = time.monotonic() + seconds
+        self.end = end
 
     def late(self) -> bool:
         return time.monotonic() > self.end
@@ -50,7 +51,9 @@ class Report:
             row = {"failed": type(error).__name__, "detail": str(error)}
         row = {"part": part, "what": what, **row, "seconds": round(time.monotonic() - start, 2)}
         self.rows.append(row)
-        self.path.write_text(json.dumps({"proof": PROOF_VERSION, "rows": self.rows}, indent=1))
+        self.path.write_text(
+            json.dumps({"proof": PROOF_VERSION, "identity": self.identity, "rows": self.rows}, indent=1)
+        )
         print(
             f"{part:<8} {row['seconds']:6.2f} s  {what}  {row.get('failed') or 'right'}  {row['detail'][:160]}",
             flush=True,
@@ -86,11 +89,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=40.0)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    report, cache = Report(given.out, given.seconds), ReferenceCache()
+    end, cache = time.monotonic() + given.seconds, ReferenceCache()
     with tempfile.TemporaryDirectory() as folder:
         runtime = open_device(given.device, Places.under(Path(folder)).ready())
         ahead: Callable[..., None] = getattr(runtime, "compile_ahead", lambda sources: None)
         limits = runtime.limits()
+        report = Report(given.out, end, runtime.identity())
         shipped = shipped_table(runtime.identity())
         served = (
             [(*kernels.parse_tile(r.tile), r.key.problem(p.m)) for r in shipped.rows() for p in r.points]

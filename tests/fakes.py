@@ -167,7 +167,7 @@ class FakeRuntime:
             if min(launch.grid):
                 self.programs[launch.binary.source.text](call)
             self._ids.append(call.executed)
-        self.runs += 1
+            self.runs += 1
 
     def time(self, launches: Sequence[Launch]) -> list[float]:
         self.timed += launches

@@ -118,13 +118,14 @@ def test_a_budget_too_short_for_every_matmul_still_decides_some(tmp_path: Path) 
     assert any(row.race is not None and row.tile != row.stock for row in result.rows)
 
 
-def test_a_batch_is_compiled_side_by_side_before_it_is_proved(tmp_path: Path) -> None:
+def test_a_batch_is_compiled_side_by_side_and_proofs_go_to_what_looks_fast(tmp_path: Path) -> None:
     """Stock tiles of all groups first; a second run, whose proofs the journal knows, compiles none of them."""
     stand = FakeStand()
     run(stand, tmp_path, ms=(1, 128))
-    proved = [what for step, what in stand.log if step == "prove"]
-    assert set(stand.compiled_ahead) <= set(proved)
+    proved = {what for step, what in stand.log if step == "prove"}
+    assert {STOCK, BEST} <= proved
     assert len(set(stand.compiled_ahead)) > 6
+    assert len(proved) < len(set(stand.compiled_ahead)) / 2
     again = FakeStand()
     run(again, tmp_path, ms=(1, 128))
     assert not again.compiled_ahead
@@ -193,7 +194,7 @@ def test_what_failed_twice_is_out_and_no_stock_time_is_made_up(tmp_path: Path) -
 def test_stock_stays_where_nothing_is_faster(tmp_path: Path) -> None:
     result = run(FakeStand(), tmp_path, kernel=FakeKernel(stock=FakeTile(8, 4)))
     for row in result.rows:
-        assert (row.tile, row.ratio, row.decision.outcome) == (BEST, 1.0, "reject")
+        assert (row.tile, row.ratio, row.decision.outcome) == (BEST, 1.0, "reject"), row.decision
         assert row.race is not None
         assert row.race.ratio < 1
 
@@ -210,7 +211,7 @@ def test_a_second_run_rechecks_and_repeats_nothing(tmp_path: Path) -> None:
     assert any("--explore" in hint.words for hint in result.hints)
 
 
-@pytest.mark.parametrize("steps", range(1, 40, 4))
+@pytest.mark.parametrize("steps", range(1, 32, 4))
 def test_an_interrupted_run_resumes_without_repeating(tmp_path: Path, steps: int) -> None:
     stopped = FakeStand(interrupt_at=steps)
     with pytest.raises(Interrupted, match="resumes"):
@@ -221,7 +222,7 @@ def test_an_interrupted_run_resumes_without_repeating(tmp_path: Path, steps: int
     proved = [what for step, what in stopped.log if step == "prove"]
     again = [what for step, what in resumed.log if step == "prove"]
     # Q4_1 and Q8_0 have the same source here, so each tile is proved once for both.
-    assert not set(proved) & set(again) or result.rows[0].reuse == "rechecked"
+    assert not set(proved) & set(again) or any(row.reuse == "rechecked" for row in result.rows)
 
 
 def test_a_new_driver_makes_the_table_stale_and_everything_is_measured_again(tmp_path: Path) -> None:
@@ -279,7 +280,7 @@ def test_forgetting_a_winner_forgets_its_timings_but_not_its_proofs(tmp_path: Pa
     again = FakeStand(factor={BEST: 3.0})
     result = run(again, tmp_path)
     assert all(row.tile not in (BEST, STOCK) for row in result.rows)
-    assert not any(step == "prove" for step, _ in again.log)
+    assert not any(step == "prove" and tile in (BEST, STOCK) for step, tile in again.log)
 
 
 def test_what_a_short_budget_timed_out_a_longer_one_tries_again(tmp_path: Path) -> None:

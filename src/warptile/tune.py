@@ -20,11 +20,12 @@ from warptile.tables import Table
 from warptile.tuning.budget import Budget
 from warptile.tuning.conclude import conclude, recheck
 from warptile.tuning.explore import explore, next_group, open_group, play_off, ready_stock
+from warptile.tuning.history import past_of
 from warptile.tuning.notes import Notes
 from warptile.tuning.order import group_problems
 from warptile.tuning.recall import Recall
 from warptile.tuning.result import Interrupted, Progress, TuneResult
-from warptile.tuning.stand import Stand
+from warptile.tuning.stand import Named, Stand
 from warptile.tuning.state import State
 from warptile.tuning.summary import summary
 from warptile.workloads.experts import routed
@@ -48,6 +49,7 @@ def tune(
     dtype: str | None = None,
     routing: str | None = None,
     asked: Asked | None = None,
+    history: bool = True,
 ) -> TuneResult:
     """Find, prove, race and keep the fastest tile for every matmul of a model on a device.
 
@@ -57,6 +59,8 @@ def tune(
     dtype: type of x and y, "fp32", "fp16" or "bf16"; default the device's own (`Limits.activations`).
     routing: how tokens spread over a model's experts, as `workloads.experts` has it, or a JSON file of their counts;
     default uniformly. It is part of what the table holds a winner for. asked: for the journal, who asked and why.
+    history: prices are corrected by what the journal holds of this device, so that fewer tiles are measured; False:
+    by this run's measurements alone. What is kept is proved and raced either way.
     Memory stays below four times the largest weight and 500 MB, both processes together.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
@@ -69,7 +73,9 @@ def tune(
     from warptile.tuning.worker_stand import WorkerStand
 
     with contextlib.closing(WorkerStand(device, kept, workload)) as stand:
-        return tune_on(stand, workload, ms, clock, kept, progress, seed, explore_on, dtype=dtype, asked=asked)
+        return tune_on(
+            stand, workload, ms, clock, kept, progress, seed, explore_on, dtype=dtype, asked=asked, history=history
+        )
 
 
 def tune_on(
@@ -85,6 +91,7 @@ def tune_on(
     dtype: str | None = None,
     layout_of: Callable[[str], str] = layout_name,
     asked: Asked | None = None,
+    history: bool = True,
 ) -> TuneResult:
     """`tune` on an open stand, with `kernels` in place of all of its runtime's.
 
@@ -97,7 +104,8 @@ def tune_on(
     table = Table.load(places.state / "tables", identity)
     recall = Recall(reading.entries, identity, PROOF_VERSION)
     told = asked or Asked("tune")
-    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable}, told, reading.entries)
+    uuid = stand.uuid() if isinstance(stand, Named) else ""
+    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable}, told, reading.entries, uuid)
     kind = sample_type(dtype, limits.activations)
     passes = {m: tuple(replace(p, x_dtype=kind, y_dtype=kind) for p in workload.problems(m)) for m in ms}
     groups, unserved = group_problems(
@@ -106,7 +114,8 @@ def tune_on(
         usable,
         layout_of,
     )
-    state = State(stand, notes, groups, limits, budget, progress, seed)
+    past = past_of(reading.entries, identity, limits, notes.parse, notes.source_of) if history else []
+    state = State(stand, notes, groups, limits, budget, progress, seed, past)
     state.said += warning_lines(reading.warnings)
     notes.record.start(source=workload.source, ms=list(ms), seed=seed, budget=budget.seconds)
     journal.append(entries.workload(workload, ms))
@@ -126,7 +135,7 @@ def tune_on(
     except KeyboardInterrupt:
         notes.record.end("interrupted", tried=notes.tried)
         raise Interrupted(notes.tried, journal.path) from None
-    notes.record.end(tried=notes.tried, rejected=notes.rejected, seconds=budget.spent())
+    notes.record.end(tried=notes.tried, rejected=notes.rejected, seconds=budget.spent(), searched=state.searched())
     return summary(workload, passes, unserved, state)
 
 

@@ -81,15 +81,19 @@ def spoken(verdict: Verdict) -> Spoken:
     return Spoken(verdict.failed, verdict.detail)
 
 
+def stems() -> list[str]:
+    """The files of this folder that hold mutants, by name."""
+    every = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
+    return [stem for stem in every if stem not in HELPERS and not stem.startswith(("test_", "conftest", "__"))]
+
+
 def mutants() -> list[Mutant]:
     """Every mutant of this folder, by file, then as they stand there."""
     found: list[Mutant] = []
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        if path.stem in HELPERS or path.stem.startswith(("test_", "conftest", "__")):
-            continue
-        module = importlib.import_module(f"tests.mutants.{path.stem}")
+    for stem in stems():
+        module = importlib.import_module(f"tests.mutants.{stem}")
         own: Sequence[Mutant] = getattr(module, "MUTANTS", None) or (module.MUTANT,)
-        found += [m if m.name else dataclasses.replace(m, name=path.stem) for m in own]
+        found += [m if m.name else dataclasses.replace(m, name=stem) for m in own]
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.planting import DEVICES, PITFALLS, Lab, Mutant, Spoken, mutants
+from tests.mutants.planting import DEVICES, PITFALLS, Lab, Mutant, Spoken, mutants, stems
 from warptile.proof import ReferenceCache
 
 ALL = mutants()
@@ -49,3 +49,5 @@ def test_every_pitfall_is_planted_and_described() -> None:
     assert {m.pitfall for m in ALL} - {0} == set(PITFALLS)
     assert len({m.name for m in ALL}) == len(ALL)
     assert all(m.on in DEVICES and m.plants and m.check for m in ALL)
+    told = (Path(__file__).parents[2] / "docs" / "proof.md").read_text("utf-8")
+    assert [stem for stem in stems() if f"`{stem}`" not in told] == []

@@ -1,4 +1,4 @@
-"""Instrumented proofs of shipped kernels: what is right stays right, and the barrier that order forgives is missed."""
+"""Instrumented builds as part of a proof. Barriers left out of shipped kernels: tests/mutants."""
 
 from __future__ import annotations
 
@@ -7,17 +7,10 @@ import re
 
 import pytest
 
-from tests.kernels.test_mul_mm_coop_int8 import Emulated
-from tests.kernels.test_mul_mm_coop_int8 import tile as one_warp
 from warptile import kernels
-from warptile.contracts import Kernel, Limits, Problem, Runtime, Source, Tile
+from warptile.contracts import DoesNotFit, Kernel, Limits, Problem, Runtime, Source, Tile, Wrong
 from warptile.proof import ReferenceCache, prove
-from warptile.proof.instrumented import _cases, instrumented
-
-MMQ = (
-    "vulkan.mul_mmq:block_size=32,tile_n=32,tile_m=16,tile_k=32,warp_n=16,warp_m=8,warp_iterations_n=1,thread_n=4,"
-    "thread_m=2,thread_k=1,subgroup=8,bk_step=2,dot=int_dot,staged=packed,scales=fp16,loader=chunk"
-)
+from warptile.proof.jobs import watch_job
 
 
 @pytest.fixture(scope="module")
@@ -46,44 +39,15 @@ def changed(kernel: object, pattern: str, instead: str) -> Kernel:
     return Changed(kernel, pattern, instead)  # type: ignore[return-value, arg-type]
 
 
-END_OF_LOOP = (
-    r"        barrier\(\);\n    \}\n\n    (\[\[unroll\]\] for \(uint t = 0u; t < ROWS_M)", r"    }\n\n    \1",
-)  # fmt: skip
-
-
-def test_the_barrier_at_the_end_of_a_step_is_missed_in_mul_mmq(device: Runtime, cache: ReferenceCache) -> None:
-    """By the race check with both lines; and by other orders, in which another warp is the first to overwrite."""
-    kernel, tile = kernels.parse_tile(MMQ)
-    problem = Problem("Q4_K", 33, 256, 17)
-    assert instrumented(device, kernel, tile, problem, cache=cache) is None
-    found = instrumented(device, changed(kernel, *END_OF_LOOP), tile, problem, cache=cache)
-    assert found is not None
-    assert found.check == "race"
-    assert "tile_w[at + i] = words[i];" in found.detail
-    assert "read in line" in found.detail
-    cases = list(_cases(device, kernel, tile, problem, 1, 0, cache))
-    found = cases[0].reordered(device, changed(kernel, *END_OF_LOOP), tile, range(3))
-    assert found is not None
-    assert found.check == "schedule"
-
-
-def test_the_same_in_mul_mm_coop_on_a_matrix_unit_of_shared_memory(device: Runtime, cache: ReferenceCache) -> None:
-    own = one_warp("matrices_m=1,k_chunk=64,scales=broadcast,x_block=64")
-    fault = (r"SYNC; +// every warp has read what the step before staged\n", "")
-    problem = Problem("Q8_0", 16, 128, 16)
-    found = instrumented(device, changed(Emulated(""), *fault), own, problem, cache=cache)
-    assert found is not None
-    assert found.check == "race"
-    assert "no barrier between" in found.detail
-
-
 def test_a_proof_at_level_full_watches(device: Runtime, cache: ReferenceCache) -> None:
     """A write past y that guard bands cannot see is named, with the source line; at level quick the proof is blind."""
     kernel, tile = kernels.parse_tile(
         "vulkan.mul_mat_vec:lanes_n=8,split_k=1,thread_n=1,columns=2,load_n=1,x_access=direct"
     )
     problem = Problem("Q4_0", 16, 32, 1)
-    assert prove(device, kernel, tile, problem, "full", cache=cache).right
+    sound = prove(device, kernel, tile, problem, "full", cache=cache)
+    assert sound.right
+    assert "checked builds of 2 shapes, 3 orders" in sound.detail
     mutant = changed(
         kernel, r"(mark_executed\(\);\n)", r"\1    if (gl_LocalInvocationIndex == 0u) Y[0x00ffffffu] = 1.0;\n"
     )
@@ -91,3 +55,23 @@ def test_a_proof_at_level_full_watches(device: Runtime, cache: ReferenceCache) -
     verdict = prove(device, mutant, tile, problem, "full", cache=cache)
     assert (verdict.right, verdict.failed) == (False, "outside")
     assert "Y[16777215]" in verdict.detail
+
+
+def test_what_is_about_to_be_kept_is_watched(device: Runtime) -> None:
+    """As a job of the worker: a kernel with a fault is wrong, one that the instrument cannot run is no worse for it."""
+    tile = "vulkan.mul_mm_direct:lanes=8,thread_n=4,thread_m=4"
+    problem = Problem("Q4_0", 64, 64, 5)
+    watch_job(device, tile, problem)
+    kernel, parsed = kernels.parse_tile(tile)
+    racy = changed(
+        kernel, r"(mark_executed\(\);\n)", r"\1    if (gl_LocalInvocationIndex == 0u) Y[0x00ffffffu] = 1.0;\n"
+    )
+    with pytest.raises(Wrong, match="outside: line"):
+        watch_job(device, tile, problem, resolve=lambda _: (racy, parsed))
+    many = changed(
+        kernel,
+        r"(mark_executed\(\);\n)",
+        r"\1    for (uint i = 0u; i < 70000u + P.m; ++i) if (P.k + 70000u == i) return;\n",
+    )
+    with pytest.raises(DoesNotFit, match="loops"):
+        watch_job(device, tile, problem, resolve=lambda _: (many, parsed))

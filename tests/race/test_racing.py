@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.fakes import FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
 from tests.race.arms import KERNEL, PROBLEM, arm, bench, ids, number_of, resolve, simulated, weights_of
-from warptile.contracts import Arm, Problem, Race, UnusableInput, Wrong
+from warptile.contracts import Arm, CompileFailed, Limits, Problem, Race, Source, UnusableInput, Wrong
 from warptile.race import close_bench, decide, open_bench, play_off, race, screen
+from warptile.race.bench import UNPROVED
 from warptile.race.racing import plan
 
 
@@ -269,6 +272,32 @@ def test_screening_stops_in_time_and_names_what_it_did_not_measure() -> None:
     assert found.unmeasured
     assert len(found.survivors) == 4
     assert len(found.survivors) + len(found.dropped) + len(found.unmeasured) == 64
+
+
+def test_a_tile_that_does_not_compile_is_set_aside_unless_it_was_proved() -> None:
+    """One of many that are screened unproved must not cost the others their screening; of a proved one it is news."""
+
+    class Refusing(FakeKernel):
+        def source(self, tile: Any, problem: Problem, limits: Limits) -> Source:
+            if tile.number == 2:
+                raise CompileFailed("ptxas: registers")
+            return super().source(tile, problem, limits)
+
+    def refusing(text: str) -> tuple[FakeKernel, FakeTile]:
+        return Refusing(), FakeTile.parse(text)
+
+    runtime = simulated([0.01, 0.02, 0.001, 0.03])
+    arms = [arm(i) for i in range(4)]
+    proved = ids(runtime, arms)
+    wanted = {**dict.fromkeys(proved, UNPROVED), arm(0).tile: proved[arm(0).tile]}
+    found = screen(runtime, arms, bench=bench(runtime), seed=0, budget_seconds=60, expected=wanted, resolve=refusing,
+                   clock=runtime.clock)  # fmt: skip
+    assert found.survivors[0].arm == arm(0)
+    assert [(a, str(error)) for a, error in found.refused] == [(arm(2), "ptxas: registers")]
+    assert len(found.survivors) + len(found.dropped) == 3
+    with pytest.raises(CompileFailed):
+        screen(runtime, arms, bench=bench(runtime), seed=0, budget_seconds=60, expected=proved, resolve=refusing,
+               clock=runtime.clock)  # fmt: skip
 
 
 def test_a_whole_tune_of_equal_arms_accepts_none_and_of_a_faster_one_that_one() -> None:

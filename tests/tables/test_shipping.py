@@ -13,7 +13,7 @@ from warptile.kernels import for_runtime
 from warptile.proof.version import PROOF_VERSION
 from warptile.routing import route
 from warptile.search import rank
-from warptile.tables import Point, Table, Validity, ship, shipped_table
+from warptile.tables import Point, Table, Validity, renew_shipped, ship, shipped_table
 from warptile.tables.shipping import shipped_folder
 
 H200 = Identity("NVIDIA H200", "NVIDIA 580.1, CUDA runtime 13.0", "triton 3.9.0", "cuda")
@@ -105,6 +105,28 @@ def test_what_was_measured_here_goes_first(tmp_path: Path, tiles: list[str], lim
     assert (at_64.tile.text(), at_64.status) == (tiles[0], "tuned")
 
 
+def test_points_that_were_proved_again_are_of_the_new_proof(tmp_path: Path, tiles: list[str]) -> None:
+    """Only where driver, compiler and compiled input are what was proved; the measurement stays as it was."""
+    old = dataclasses.replace(point(tiles[0]), validity=Validity(H200.driver, H200.compiler, KEY, PROOF_VERSION - 1))
+    own = put(
+        tmp_path / "own",
+        old,
+        dataclasses.replace(old, m=64, validity=dataclasses.replace(old.validity, artefact="f" * 64)),
+    )
+    folder = tmp_path / "shipped"
+    ship(own.path, folder)
+    elsewhere = dataclasses.replace(H200, driver="NVIDIA 2")
+    assert renew_shipped(elsewhere, PROOF_VERSION, {KEY}, folder) == 0
+    assert renew_shipped(H200, PROOF_VERSION, {KEY}, folder) == 1
+    shipped = shipped_table(H200, folder)
+    assert shipped is not None
+    proofs = {p.m: p.validity.proof for row in shipped.rows() for p in row.points}
+    assert proofs == {16: PROOF_VERSION, 64: PROOF_VERSION - 1}
+    assert renew_shipped(H200, PROOF_VERSION, {KEY}, folder) == 0
+    with pytest.raises(UnusableInput, match="NVIDIA H20 "):
+        renew_shipped(dataclasses.replace(H200, device="NVIDIA H20"), PROOF_VERSION, {KEY}, folder)
+
+
 def test_what_is_no_table_is_not_shipped(tmp_path: Path, tiles: list[str]) -> None:
     with pytest.raises(UnusableInput, match="cannot be read"):
         ship(tmp_path / "absent.json", tmp_path)
@@ -113,8 +135,7 @@ def test_what_is_no_table_is_not_shipped(tmp_path: Path, tiles: list[str]) -> No
 
 
 def test_the_tables_in_the_package_can_be_served(limits: Limits) -> None:
-    """Every tile of theirs is one that this version knows, faster than stock; what an older proof let through is
-    served as stale."""
+    """Every tile of theirs is one that this version knows, proved by the present gate, and faster than stock."""
     import json
 
     from warptile.kernels import parse_tile
@@ -125,5 +146,5 @@ def test_the_tables_in_the_package_can_be_served(limits: Limits) -> None:
         assert served is not None, f"{path.name} is not the name of the device in it"
         for row in served.rows():
             parse_tile(row.tile)
-            assert all(p.validity.proof <= PROOF_VERSION and p.rounds >= 8 for p in row.points)
+            assert all(p.validity.proof == PROOF_VERSION and p.rounds >= 8 for p in row.points)
             assert all(p.low > 1 for p in row.points if p.outcome == "accept")

@@ -30,6 +30,10 @@ def tune(
     explore: Annotated[
         bool, typer.Option("--explore", help="Search on even where the table holds a winner for every matmul.")
     ] = False,
+    history: Annotated[
+        bool,
+        typer.Option("--history/--no-history", help="Correct prices by what the journal holds of this device."),
+    ] = True,
     dtype: options.Dtype = None,
     routing: options.Routing = None,
     confirm: Annotated[
@@ -87,7 +91,9 @@ def tune(
         refuse_unloadable(Path(source))
     try:
         with live.Display(show.err(), source, device, time) as display:
-            result = run_tune(source, device, ms, time, kept, display.update, seed, explore, dtype, routing, asked)
+            result = run_tune(
+                source, device, ms, time, kept, display.update, seed, explore, dtype, routing, asked, history
+            )
     except Interrupted as stop:
         show.err().print(show.line(str(stop)), soft_wrap=True)
         raise typer.Exit(130) from None

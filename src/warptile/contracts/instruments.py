@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from warptile.contracts.launch import Launch
 from warptile.contracts.runtime import Buffer, Instrument, Runtime
 
-FAULT_KINDS = ("launch", "outside", "race", "uninitialised", "once")
+FAULT_KINDS = ("launch", "outside", "barrier", "race", "uninitialised", "once")
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Fault:
     """One thing that an instrumented launch did wrong.
 
     kind: "launch" (not all of the binary's workgroups ran to their end, or another binary did), "outside" (an access
-    beyond a buffer's true extent or a shared array; it was left out), "race" (two invocations of a workgroup on one
+    beyond a buffer's true extent or a shared array; it was left out), "barrier" (invocations of a workgroup passed
+    different numbers of its barriers: some devices wait for ever then), "race" (two invocations of a workgroup on one
     word of shared memory, one of them writing, with no barrier between), "uninitialised" (shared memory read that
     nobody wrote), "once" (an element of an output written twice, or never).
     text: one line with everything. line: in the kernel's translation unit, 0 where none is known. index: the element

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from warptile.contracts.errors import UnusableInput
 
@@ -27,7 +28,7 @@ class Tile:
 
     def fields(self) -> dict[str, int | str]:
         """Field names and values in declaration order."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {name: getattr(self, name) for name in _names(cast(Any, type(self)))}
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -60,6 +61,11 @@ class Tile:
                 f.name for f in dataclasses.fields(cls) if f.name not in values and f.default is dataclasses.MISSING
             ]
             raise UnusableInput(f"tile for {cls.kernel}: missing {', '.join(missing)}") from None
+
+
+@functools.cache
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 def type_of(field: dataclasses.Field[Any]) -> str:

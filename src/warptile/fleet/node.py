@@ -29,7 +29,7 @@ from warptile.runtimes.worker import Worker
 from warptile.tables import Key, Point, Table
 from warptile.tune import tune_on
 from warptile.tuning.budget import Budget
-from warptile.tuning.stand import Proof, Stand
+from warptile.tuning.stand import Named, Proof, Stand
 from warptile.tuning.worker_stand import WorkerStand
 
 
@@ -136,15 +136,24 @@ class QuietStand:
         """See `Stand`."""
         return self._stand.describe()
 
+    def uuid(self) -> str:
+        """See `Named`."""
+        return self._stand.uuid() if isinstance(self._stand, Named) else ""
+
     def ceilings(self) -> Ceilings:
         """See `Stand`."""
         with self._turn(alone=self._software):
             return self._stand.ceilings()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         """See `Stand`."""
         with self._turn(alone=False):
-            self._stand.ahead(wanted, deadline)
+            return self._stand.ahead(wanted, deadline)
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """See `Stand`."""
+        with self._turn(alone=False):
+            self._stand.watch(tile, problem, seed, deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         """See `Stand`."""

@@ -187,7 +187,10 @@ def verdict(
 def screening(
     identity: Identity, problem: Problem, arms: Sequence[dict[str, Any]], state: DeviceState | None = None
 ) -> Entry:
-    """A screening: arms are {tile, source, seconds (None: not reached), samples, predicted}; never evidence."""
+    """A screening: arms are {tile, source, seconds (None: not reached), samples, predicted, corrected}; never evidence.
+
+    corrected: what the price corrected by earlier measurements said before this one, {seconds, deviation} or None.
+    """
     return {
         "kind": "race",
         "stage": "screen",

@@ -16,6 +16,7 @@ from warptile.journal.migrations import migrated
 from warptile.journal.store import EDITED, Journal, JournalWarning, read_lines
 
 _VERSION = 2
+_WAIT_S = 30.0
 _WORDS = 20_000
 _NO_WORDS = frozenset({"race", "samples", "limits", "workload", "check", "source", "sources", "artefact"})
 _TABLES = """
@@ -69,7 +70,7 @@ class Index:
         for attempt in (0, 1):
             connection = None
             try:
-                connection = sqlite3.connect(path)
+                connection = sqlite3.connect(path, timeout=_WAIT_S)
                 if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall():
                         connection.execute(f'DROP TABLE "{name}"')
@@ -80,7 +81,8 @@ class Index:
             except sqlite3.DatabaseError as error:
                 if connection is not None:
                     connection.close()
-                if attempt or path == ":memory:" or not Path(path).is_file():
+                busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+                if attempt or busy or path == ":memory:" or not Path(path).is_file():
                     raise UnusableInput(f"journal index {path}: {error}") from None
                 Path(path).unlink()
         raise AssertionError
@@ -176,7 +178,12 @@ class Index:
 
 
 def read_hit(folder: Path, hit: Hit) -> Entry:
-    """The whole entry an index line points at, read from its file, in this schema's form."""
+    """The whole entry an index line points at, read from its file, in this schema's form.
+
+    Raises UnusableInput where the index, which is a file like others, names no file of the journal's folder.
+    """
+    if Path(hit.file).name != hit.file or not hit.file.endswith(".jsonl"):
+        raise UnusableInput(f"journal index: {hit.file!r:.80} is no file of the journal")
     with (folder / hit.file).open("rb") as stream:
         stream.seek(hit.offset)
         entry: Entry = json.loads(stream.readline())
@@ -192,17 +199,17 @@ def _columns(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     believed = arms[-1] if entry["kind"] == "hypothesis" and isinstance(arms, list) and arms else ""
     tile = entry.get("tile") or challenger.get("tile") or believed or entry.get("challenger") or point.get("tile") or ""
     return (
-        str(entry.get("time", "")),
-        str(entry.get("run", "")),
-        str(entry["kind"]),
-        str(_object(entry.get("identity")).get("device", "")),
-        str(problem.get("format", "")),
+        _text(entry.get("time", "")),
+        _text(entry.get("run", "")),
+        _text(entry["kind"]),
+        _text(_object(entry.get("identity")).get("device", "")),
+        _text(problem.get("format", "")),
         *(_whole(problem.get(name, point.get(name))) for name in ("n", "k", "m")),
-        str(tile),
-        _outcome(entry),
+        _text(tile),
+        _text(_outcome(entry)),
         _whole(entry.get("seq")),
-        _kernels(entry),
-        " ".join(_texts(entry))[:_WORDS],
+        _text(_kernels(entry)),
+        _text(" ".join(_texts(entry))[:_WORDS]),
     )
 
 
@@ -257,5 +264,10 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def _text(value: Any) -> str:
+    """As text that a database takes: half a surrogate pair, which JSON may hold, as its escape."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
 def _whole(value: Any) -> int:
-    return value if type(value) is int else 0
+    return value if type(value) is int and abs(value) < 1 << 63 else 0

@@ -36,6 +36,7 @@ CHECKS = (
     "deterministic",
     "hazard",
     "outside",
+    "barrier",
     "race",
     "uninitialised",
     "once",
@@ -252,7 +253,7 @@ def repeated(first: NDArray[Any], second: NDArray[Any]) -> Finding | None:
 
 def faultless(observation: Observation) -> Finding | None:
     """The first fault that an instrumented run reports, named by its kind: "launch" (every workgroup of the very binary
-    began and ended), "outside", "race", "uninitialised" or "once"."""
+    began and ended), "outside", "barrier", "race", "uninitialised" or "once"."""
     if not observation.faults:
         return None
     first, *others = observation.faults

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 
 from warptile import formats
 from warptile.contracts import (
+    CandidateRejected,
+    CompileFailed,
     DoesNotFit,
+    Instrument,
     InstrumentedRuntime,
     InvalidTile,
     Kernel,
@@ -36,10 +39,11 @@ from warptile.proof.references import ReferenceCache, Wanted
 from warptile.proof.runs import ChosenRows, Real, run
 from warptile.proof.shapes import Shape, plan
 
-SHAPES = {"full": 2, "deep": 6}
-"""Shapes that are watched, by level; the smallest that leave the first tile along m and n."""
+SHAPES = {"winner": 1, "full": 2, "deep": 6}
+"""Shapes that are watched, by level; the smallest that leave the first tile along m and n. "winner" is no level of
+`prove`: it is asked of a tile that is about to be kept."""
 
-ORDERS = {"full": 3, "deep": 12}
+ORDERS = {"winner": 1, "full": 3, "deep": 12}
 """Other orders that the largest of them runs in, by level."""
 
 
@@ -53,38 +57,58 @@ def instrumented(
     cache: ReferenceCache | None = None,
     deadline: float | None = None,
     clock: Callable[[], float] = time.monotonic,
+    instruments: Collection[Instrument] = ("checked", "delayed"),
 ) -> Finding | None:
-    """What instrumented builds of a tile find on a problem: a `Finding` named "outside", "race", "uninitialised",
-    "once", "launch" or "schedule", or one of the other checks of a run.
+    """What instrumented builds of a tile find on a problem: a `Finding` named "outside", "barrier", "race",
+    "uninitialised", "once", "launch" or "schedule", or one of the other checks of a run.
 
     Nothing at levels that `SHAPES` does not name, and on a runtime without instruments. deadline: seconds from now.
+    instruments: which to run, of those that the runtime has.
     Raises what `prove` raises, InvalidTile where no boundary shape is allowed, DoesNotFit where none can be watched:
     more shared memory or workgroups than the notes have room for, more than 1024 invocations, loops that a software
-    driver ends.
+    driver ends; CompileFailed where an instrument cannot follow the kernel or the driver refuses what it made of it.
     """
     if level not in SHAPES or not isinstance(runtime, InstrumentedRuntime):
         return None
+    return _watch(runtime, kernel, tile, problem, level, seed, cache, deadline, clock, instruments)[0]
+
+
+def _watch(
+    runtime: InstrumentedRuntime,
+    kernel: Kernel,
+    tile: Tile,
+    problem: Problem,
+    level: str,
+    seed: int,
+    cache: ReferenceCache | None,
+    deadline: float | None,
+    clock: Callable[[], float],
+    instruments: Collection[Instrument],
+) -> tuple[Finding | None, int]:
+    """(what was found, shapes that a checked build ran)."""
     end = None if deadline is None else clock() + deadline
     cases = list(_cases(runtime, kernel, tile, problem, SHAPES[level], seed, cache or ReferenceCache()))
     if not cases:
         raise InvalidTile("a boundary shape is within the tile's rules", tile.text())
-    unseen: list[DoesNotFit] = []
-    for case in cases:
+    unseen: list[CandidateRejected] = []
+    for case in cases if "checked" in runtime.instruments and "checked" in instruments else []:
         if end is not None and clock() > end:
             what = f"the proof passed its deadline of {deadline} s before instrumented {case.name}"
             raise Timeout(f"{tile.text()}: {what}")
         try:
             finding = case.checked(runtime, kernel, tile, seed)
-        except DoesNotFit as error:
+        except (DoesNotFit, CompileFailed) as error:
             unseen.append(error)
             continue
         if finding is not None:
-            return finding
-    if len(unseen) == len(cases):
+            return finding, 0
+    if "delayed" in runtime.instruments and "delayed" in instruments:
+        finding = cases[-1].reordered(runtime, kernel, tile, range(seed, seed + ORDERS[level]))
+        if finding is not None:
+            return finding, 0
+    if unseen and len(unseen) == len(cases):
         raise unseen[0]
-    if "delayed" not in runtime.instruments:
-        return None
-    return cases[-1].reordered(runtime, kernel, tile, range(seed, seed + ORDERS[level]))
+    return None, len(cases) - len(unseen)
 
 
 def watched(
@@ -96,18 +120,23 @@ def watched(
     cache: ReferenceCache,
     seconds: float | None,
 ) -> Verdict:
-    """A verdict after instrumented runs at its level: wrong where they find something."""
-    if not verdict.right:
+    """A verdict after instrumented runs at its level: wrong where they find something, else it says what ran."""
+    level = verdict.level
+    if not verdict.right or level not in SHAPES or not isinstance(runtime, InstrumentedRuntime):
         return verdict
     seed = verdict.seeds[0] if verdict.seeds else 0
+    both: tuple[Instrument, ...] = ("checked", "delayed")
     try:
-        finding = instrumented(runtime, kernel, tile, problem, verdict.level, seed, cache, seconds)
-    except InvalidTile as error:
-        detail = "; ".join(text for text in (verdict.detail, f"no instrumented run: {error}") if text)
-        return dataclasses.replace(verdict, detail=detail)
-    if finding is None:
-        return verdict
-    return dataclasses.replace(verdict, right=False, failed=finding.check, detail=finding.detail)
+        finding, shapes = _watch(runtime, kernel, tile, problem, level, seed, cache, seconds, time.monotonic, both)
+    except (InvalidTile, CompileFailed) as error:
+        return _saying(verdict, f"no instrumented run: {error}")
+    if finding is not None:
+        return dataclasses.replace(verdict, right=False, failed=finding.check, detail=finding.detail)
+    return _saying(verdict, f"checked builds of {shapes} shapes, {ORDERS[level]} orders of a delayed one")
+
+
+def _saying(verdict: Verdict, text: str) -> Verdict:
+    return dataclasses.replace(verdict, detail="; ".join(part for part in (verdict.detail, text) if part))
 
 
 @dataclass(frozen=True)

@@ -243,11 +243,10 @@ class ShapeProof:
             packed = self.cache.packed(wanted, case, shape.slice_rows, arrangement)
         binary = self.compiled(shape)
 
-        def once(again: bool) -> tuple[Real, Finding | None]:
-            done = run(self.runtime, self.kernel, self.tile, problem, binary, case.x, packed, again)
-            return done.y, done.finding or (None if kind == "special" else checks.finite(done.y, case.want))
-
-        y, finding = once(again=False)
+        arguments = (self.runtime, self.kernel, self.tile, problem, binary, case.x, packed)
+        first = run(*arguments, False)
+        y = first.y
+        finding = first.finding or (None if kind == "special" else checks.finite(y, case.want))
         if finding is not None:
             return finding
         if case.sums is None:
@@ -261,8 +260,9 @@ class ShapeProof:
                 return finding
         if kind == "whole":
             return None
-        second, finding = once(again=True)
-        return finding or checks.repeated(y, second)
+        # Only now: what writes outside a buffer does so into a band in the first run, into anything in the second.
+        second = run(*arguments, True)
+        return second.finding or checks.repeated(y, second.y)
 
     def _compare(self, y: Real, want: NDArray[np.float64], bound: NDArray[np.float64], start: int) -> Finding | None:
         """ "nmse" and "bound" of y's columns from `start` on, `want` and `bound` repeated along them."""

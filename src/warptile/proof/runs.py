@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +18,7 @@ from warptile.contracts import (
     DeviceWeights,
     InstrumentedRuntime,
     Kernel,
+    Launch,
     Problem,
     Runtime,
     Scratch,
@@ -37,6 +41,8 @@ leaves it alone.
 
 POISON_READ_BYTES = 1 << 20
 """How much of an output is read back before the launch: one that was shared or not written differs from its start."""
+
+_SHARED = re.compile(r"^\s*shared\b", re.MULTILINE)
 
 SCRATCH_POISONS = (0x7FC1, 0xFFC3)
 """The same for scratch buffers, whose content has no one type: NaN as fp32 and as each fp16 half."""
@@ -77,10 +83,64 @@ def run(
     and freed afterwards. Scratch buffers are the runtime's: they are poisoned anew, and "guards" asks about theirs too.
     observed: the seed of a run of an instrumented binary, whose faults come first.
     """
+    with _placed(runtime, kernel, tile, problem, binary, x, packed, again, chosen) as placed:
+        _poison_shared(runtime, binary)
+        faults: Finding | None = None
+        if observed is None:
+            runtime.execute(placed.launches)
+        else:
+            assert isinstance(runtime, InstrumentedRuntime)
+            size = storage_dtype(problem.y_dtype).itemsize
+            faults = faultless(runtime.observe(placed.launches, {placed.y: size}, observed))
+        return placed.outcome(runtime, runtime.executed_ids(), faults)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Launches of one run, with what was placed for them. inputs: by name, what was uploaded and where."""
+
+    launches: tuple[Launch, ...]
+    binary: Binary
+    y: Buffer
+    y_dtype: str
+    shape: tuple[int, int]
+    poison: int
+    before: NDArray[Any]
+    inputs: Mapping[str, tuple[NDArray[Any], Buffer]]
+    named: Mapping[str, Buffer]
+
+    def outcome(self, runtime: Runtime, executed: Sequence[int], faults: Finding | None = None) -> Outcome:
+        """What the launches left, after they ran."""
+        intact = {name: runtime.guards_intact(buffer) for name, buffer in self.named.items()}
+        after = {name: runtime.download(held, was.dtype, was.shape) for name, (was, held) in self.inputs.items()}
+        y = runtime.download(self.y, storage_dtype(self.y_dtype), self.shape)
+        finding = (
+            poisoned(self.before, self.poison)
+            or faults
+            or launched(executed, [one.binary.id for one in self.launches], self.binary.id, all_ids(self.binary))
+            or guards_intact(intact)
+            or next((f for name, (was, _) in self.inputs.items() if (f := unchanged(name, was, after[name]))), None)
+            or written(y, self.poison)
+        )
+        return Outcome(widened(y, self.y_dtype), finding)
+
+
+@contextlib.contextmanager
+def _placed(
+    runtime: Runtime,
+    kernel: Kernel,
+    tile: Tile,
+    problem: Problem,
+    binary: Binary,
+    x: Real,
+    packed: PackedWeights,
+    again: bool,
+    chosen: ChosenRows | None = None,
+) -> Iterator[_Placed]:
+    """Everything of a run on the device, poisoned as `run` says; freed at the end."""
     dtype = storage_dtype(problem.y_dtype)
     poison = POISONS[problem.y_dtype][again]
     blank = np.full((problem.y_rows, problem.n), poison, np.dtype(f"u{dtype.itemsize}"))
-    given = stored(x, problem.x_dtype)
     buffers: list[Buffer] = []
 
     def place(data: NDArray[Any]) -> Buffer:
@@ -90,51 +150,38 @@ def run(
         return buffer
 
     try:
-        x_buffer, y_buffer = place(given), place(blank)
+        given = {"x": stored(x, problem.x_dtype)}
+        if chosen is not None:
+            given["ids"] = chosen.ids
+            if chosen.weights is not None:
+                given["weights"] = chosen.weights
+        held = {name: place(data) for name, data in given.items()}
+        y = place(blank)
         pieces = tuple(piece_of(s, place(s.words)) for s in packed.slices)
         weights = DeviceWeights(packed.format.name, packed.layout.name, packed.n, packed.k, pieces, packed.experts)
-        taken: dict[str, NDArray[Any]] = {} if chosen is None else {"ids": chosen.ids}
-        if chosen is not None and chosen.weights is not None:
-            taken["weights"] = chosen.weights
-        held_by = {name: place(data) for name, data in taken.items()}
-        rows = Chosen(held_by["ids"], held_by.get("weights")) if held_by else None
-        launches = launches_of(kernel, binary, tile, problem, x_buffer, weights, y_buffer, rows)
-        named = {"x": x_buffer, "y": y_buffer, **held_by} | {f"w[{i}]": p.buffer for i, p in enumerate(pieces)}
+        rows = None if chosen is None else Chosen(held["ids"], held.get("weights"))
+        launches = launches_of(kernel, binary, tile, problem, held["x"], weights, y, rows)
+        inputs = {name: (data, held[name]) for name, data in given.items()}
+        inputs |= {
+            f"w[{i}]": (s.words, piece.buffer) for i, (s, piece) in enumerate(zip(packed.slices, pieces, strict=True))
+        }
+        named = {"y": y} | {name: buffer for name, (_, buffer) in inputs.items()}
         for scratch in dict.fromkeys(b for launch in launches for b in launch.buffers if isinstance(b, Scratch)):
-            held = named[f"scratch {scratch.name}"] = runtime.scratch_buffer(scratch)
-            runtime.write(held, _scratch_poison(scratch.nbytes, again))
+            own = named[f"scratch {scratch.name}"] = runtime.scratch_buffer(scratch)
+            runtime.write(own, _scratch_poison(scratch.nbytes, again))
         seen = blank.reshape(-1)[: POISON_READ_BYTES // blank.itemsize]
-        before = runtime.download(y_buffer, blank.dtype, seen.shape)
-        faults: Finding | None = None
-        if isinstance(runtime, InstrumentedRuntime):
-            # Nothing clears shared memory: what the launch before left there is often right.
-            runtime.poison_shared()
-        if observed is None:
-            runtime.execute(launches)
-        else:
-            assert isinstance(runtime, InstrumentedRuntime)
-            faults = faultless(runtime.observe(launches, {y_buffer: dtype.itemsize}, observed))
-        executed = runtime.executed_ids()
-        intact = {name: runtime.guards_intact(buffer) for name, buffer in named.items()}
-        after_x = runtime.download(x_buffer, given.dtype, given.shape)
-        after_w = [
-            runtime.download(p.buffer, s.words.dtype, s.words.shape) for p, s in zip(pieces, packed.slices, strict=True)
-        ]
-        after_taken = {name: runtime.download(held_by[name], data.dtype, data.shape) for name, data in taken.items()}
-        y = runtime.download(y_buffer, dtype, (problem.y_rows, problem.n))
+        before = runtime.download(y, blank.dtype, seen.shape)
+        shape = (problem.y_rows, problem.n)
+        yield _Placed(launches, binary, y, problem.y_dtype, shape, poison, before, inputs, named)
     finally:
         runtime.free(buffers)
-    finding = (
-        poisoned(before, poison)
-        or faults
-        or launched(executed, [launch.binary.id for launch in launches], binary.id, all_ids(binary))
-        or guards_intact(intact)
-        or unchanged("x", given, after_x)
-        or next((f for name, data in taken.items() if (f := unchanged(name, data, after_taken[name]))), None)
-        or next((f for s, w in zip(packed.slices, after_w, strict=True) if (f := unchanged("w", s.words, w))), None)
-        or written(y, poison)
-    )
-    return Outcome(widened(y, problem.y_dtype), finding)
+
+
+def _poison_shared(runtime: Runtime, binary: Binary) -> None:
+    """Leave NaN in shared memory, which nothing clears: what the launch before left there is often right."""
+    poison_shared = getattr(runtime, "poison_shared", None)
+    if poison_shared is not None and _shares(binary):
+        poison_shared()
 
 
 def repeat(
@@ -170,6 +217,11 @@ def repeat(
     finally:
         runtime.free(buffers)
     return outputs
+
+
+def _shares(binary: Binary) -> bool:
+    """Whether the kernel, or a helper, has shared memory: a launch that poisons it costs as much as a small run."""
+    return _SHARED.search(binary.source.text) is not None or any(_shares(helper) for helper in binary.helpers)
 
 
 def _scratch_poison(nbytes: int, again: bool) -> NDArray[np.uint8]:

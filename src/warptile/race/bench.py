@@ -29,6 +29,8 @@ from warptile.workloads.experts import draw_ids, expected_tiles
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 MOST_COPIES = 256
+UNPROVED = 0
+"""In place of a proved binary's id (which is never 0): the tile is timed to see whether its proof is worth while."""
 ASSUMED_CACHE_BYTES = 128 << 20
 """What a device whose cache is not known is taken to have: more than the last-level caches of the cards it stands
 for, so that no race times cached weights unseen."""
@@ -146,14 +148,15 @@ def prepare(
     """Compile an arm and describe its launches.
 
     expected: the proved binary's id for each tile text; an arm that is missing there or compiles to another binary
-    raises Wrong, since what is raced must be what was proved. Raises CompileFailed, DoesNotFit, UnusableInput.
+    raises Wrong, since what is raced must be what was proved. `UNPROVED` in an id's place: the arm is only screened.
+    Raises CompileFailed, DoesNotFit, UnusableInput.
     """
     if arm.problem != bench.problem:
         raise UnusableInput(f"arm {arm.tile} is for {arm.problem.text()}, the bench for {bench.problem.text()}")
     kernel, tile = resolve(arm.tile)
     binary = runtime.compile(kernel.source(tile, arm.problem, runtime.limits()))
-    if expected is not None and expected.get(arm.tile) != binary.id:
-        proved = expected.get(arm.tile)
+    proved = binary.id if expected is None else expected.get(arm.tile)
+    if proved not in (binary.id, UNPROVED):
         raise Wrong(
             f"{arm.tile}: compiled to {binary.id:08x}, proved was {'nothing' if proved is None else f'{proved:08x}'}"
         )

@@ -10,6 +10,7 @@ import numpy as np
 from warptile import kernels
 from warptile.contracts import Arm, Race, Runtime
 from warptile.race.bench import Bench, Contender, Resolve, Timer, prepare
+from warptile.race.outputs import check_unchanged, outputs
 from warptile.race.statistics import (
     CONFIDENCE,
     Interval,
@@ -62,11 +63,13 @@ def race(
     Every sample is taken here, after the challengers were chosen: samples of the screening that chose them are not
     used, for the best of many noisy arms looks better than it is.
 
-    expected: ids of the proved binaries by tile text. Raises Wrong where the device ran something else.
+    expected: ids of the proved binaries by tile text. Raises Wrong where the device ran something else, or an arm
+    computes something else after the race than before it.
     """
     rng = np.random.default_rng(seed)
     first = prepare(runtime, bench, incumbent, expected, resolve)
     others = [prepare(runtime, bench, arm, expected, resolve) for arm in challengers]
+    computed = outputs(runtime, bench, [first, *others])
     # What compiling takes (a driver may compile anew in each process) must not leave no time to measure.
     end = clock() + budget_seconds
     contenders = [first, first, *others]
@@ -86,6 +89,7 @@ def race(
             live = [i for i in live if i < 2 or not settled(_interval(samples[0], samples[i], level), floor)]
         elif len(schedule) == 1 and done % LOOK_EVERY == 0:
             live = [i for i in live if i < 2 or _interval(samples[0], samples[i], level).high >= 1]
+    check_unchanged([first, *others], computed, outputs(runtime, bench, [first, *others]))
     return [
         result(bench, incumbent, arm, samples[0], samples[1], mine, confidence, level)
         for arm, mine in zip(challengers, samples[2:], strict=True)

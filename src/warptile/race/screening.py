@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from warptile import kernels
-from warptile.contracts import Arm, Runtime
-from warptile.race.bench import Bench, Contender, Resolve, Timer, prepare
+from warptile.contracts import Arm, CandidateRejected, Runtime
+from warptile.race.bench import UNPROVED, Bench, Contender, Resolve, Timer, prepare
 from warptile.race.racing import one_round, repeats_of
 from warptile.race.statistics import levels, survivors
 
@@ -34,11 +35,13 @@ class Screened:
 
 @dataclass(frozen=True)
 class Screening:
-    """survivors: fastest first. dropped: slower arms, with what was measured. unmeasured: out of time."""
+    """survivors: fastest first. dropped: slower arms, with what was measured. unmeasured: out of time. refused: arms
+    without a proof that did not compile or do not fit, and why."""
 
     survivors: tuple[Screened, ...]
     dropped: tuple[Screened, ...]
     unmeasured: tuple[Arm, ...]
+    refused: tuple[tuple[Arm, CandidateRejected], ...] = ()
 
 
 class Field:
@@ -105,9 +108,11 @@ def screen(
     the median over rounds of what an arm took beside the others of the round, and any arm over 1.25 times the fastest.
     Time is asked for before each round, and in the first pass before each arm, so arms should come most promising
     first.
+
+    expected: ids of the proved binaries by tile text, `UNPROVED` for one that was not proved.
     """
     rng = np.random.default_rng(seed)
-    contenders = [prepare(runtime, bench, arm, expected, resolve) for arm in arms]
+    contenders, refused = prepared(runtime, bench, arms, expected, resolve)
     # What compiling takes (a driver may compile anew in each process) must not leave no time to measure.
     end = clock() + budget_seconds
     timer = Timer(runtime, bench)
@@ -129,4 +134,21 @@ def screen(
         order = survivors(np.array([field.samples[i] for i in field.live]), keep)
         field.live = [field.live[i] for i in order]
         rung += 1
-    return field.result(arms, keep, first)
+    found = field.result([c.arm for c in contenders], keep, first)
+    return dataclasses.replace(found, refused=refused)
+
+
+def prepared(
+    runtime: Runtime, bench: Bench, arms: Sequence[Arm], expected: Mapping[str, int] | None, resolve: Resolve
+) -> tuple[list[Contender], tuple[tuple[Arm, CandidateRejected], ...]]:
+    """Arms compiled, and those without a proof that could not be. Raises as `prepare` does for a proved arm."""
+    ready: list[Contender] = []
+    refused: list[tuple[Arm, CandidateRejected]] = []
+    for arm in arms:
+        try:
+            ready.append(prepare(runtime, bench, arm, expected, resolve))
+        except CandidateRejected as error:
+            if (expected or {}).get(arm.tile) != UNPROVED:
+                raise
+            refused.append((arm, error))
+    return ready, tuple(refused)

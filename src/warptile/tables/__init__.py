@@ -7,7 +7,7 @@ lookup, `rebuild` the replay of a journal, `shipping` the tables that come with 
 from warptile.tables.pipelines import SIZES, Pipeline, PipelineKey, Pipelines, Thresholds
 from warptile.tables.points import Key, Point, Row, Validity
 from warptile.tables.rebuild import rebuild_from
-from warptile.tables.shipping import ship, shipped_table
+from warptile.tables.shipping import renew_shipped, ship, shipped_table
 from warptile.tables.table import NEAR, SCHEMA, Served, Table, table_path
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Thresholds",
     "Validity",
     "rebuild_from",
+    "renew_shipped",
     "ship",
     "shipped_table",
     "table_path",

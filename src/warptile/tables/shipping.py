@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -24,6 +25,25 @@ def shipped_table(identity: Identity, folder: Path | None = None) -> Table | Non
     """
     at = folder or shipped_folder()
     return Table.load(at, identity) if table_path(at, identity).is_file() else None
+
+
+def renew_shipped(identity: Identity, proof: int, artefacts: Set[str], folder: Path | None = None) -> int:
+    """Keep points of a device's shipped table, which a gate before `proof` let through, as of `proof`: those whose
+    compiled input is among `artefacts`, proved again on that device under its driver and compiler. How many they were.
+
+    Raises UnusableInput where no table of the device is shipped.
+    """
+    table = shipped_table(identity, folder)
+    if table is None:
+        raise UnusableInput(f"no table of {identity.device} is shipped")
+    every = [(row.key, point) for row in table.rows() for point in row.points]
+    renewed = [
+        table.renew(key.problem(point.m), key.layout, proof, point.validity.artefact)
+        for key, point in every
+        if point.validity.artefact in artefacts
+    ]
+    table.save()
+    return sum(point is not None for point in renewed)
 
 
 def ship(source: Path, folder: Path | None = None) -> tuple[Path, int, int]:

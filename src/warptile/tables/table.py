@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -138,6 +138,20 @@ class Table:
         key = Key.of(problem, layout)
         self.apply(key, point)
         return key
+
+    def renew(self, problem: Problem, layout: str, proof: int, artefact: str) -> Point | None:
+        """The point at a problem's m, which a gate before `proof` let through, kept as one of `proof`: its tile,
+        compiled to `artefact`, was proved again. None, and nothing is changed, where nothing was measured there, it is
+        as new already, or driver, compiler or compiled input are others.
+        """
+        point = self.point(problem, layout)
+        if point is None or point.validity.proof >= proof:
+            return None
+        renewed = replace(point, validity=replace(point.validity, proof=proof))
+        if renewed.validity.stale(self.identity, proof, artefact):
+            return None
+        self.put(problem, layout, renewed)
+        return renewed
 
     def forget(self, key: Key) -> bool:
         """Drop every point of a key; whether there was any."""

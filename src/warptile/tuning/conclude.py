@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warptile.contracts import CandidateRejected, Decision, Problem, Race
+from warptile.contracts import CandidateRejected, Decision, Problem, Race, Wrong
+from warptile.journal import Prediction
+from warptile.journal.reasons import expectation, predicted
 from warptile.proof.version import PROOF_VERSION
 from warptile.race import decide
 from warptile.tables import Point, Validity
@@ -22,6 +24,12 @@ MOST_ROUNDS = 12288
 """A final race is looked at after 12 rounds, after 24, and so on, and ends here: 11 looks."""
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
+CORRECTED = "corrected price"
+WATCH_DEADLINE_S = 30.0
+WATCH_S = 2.0
+NO_ROOM = "the budget has no room for instrumented runs of every winner: warptile prove --level full makes them"
+WATCH_SHARE = 0.1
+"""Of the budget, for the checked builds of all winners; seconds of the first."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,9 @@ def recheck(state: State, problem: Problem) -> None:
 
 def reserve(state: State) -> float:
     """Seconds the final races still to come will take, each raced twice."""
-    return 2.0 + sum(2 * (_final_seconds(state, p) + OVERHEAD_S) for p in state.waiting())
+    # One proof each, of what a play-off finds.
+    proofs = len(state.waiting()) * state.budget.expect("prove", 0.5)
+    return 2.0 + proofs + sum(2 * (_final_seconds(state, p) + OVERHEAD_S) for p in state.waiting())
 
 
 def _final_seconds(state: State, problem: Problem) -> float:
@@ -129,6 +139,8 @@ def conclude(state: State, problem: Problem) -> None:
         try:
             challenger = _against_kept(state, problem, challenger, seconds)
             final = _final(state, problem, standing.stock, challenger, seconds)
+            if final.told.outcome == "accept":
+                _watch(state, problem, challenger)
         except CandidateRejected as error:
             state.drop(problem, challenger, error, _deadline(seconds))
             conclude(state, problem)
@@ -136,6 +148,29 @@ def conclude(state: State, problem: Problem) -> None:
         winner = challenger if final.told.outcome == "accept" else standing.stock
         if final.race.rounds or winner in standing.seconds:
             _keep(state, problem, winner, final, final.told)
+
+
+def _watch(state: State, problem: Problem, winner: str) -> None:
+    """A checked build of a tile that won, before it is kept: it sees what no output shows. Raises Wrong on a fault.
+
+    Where it cannot be built, takes too long, or a tenth of the budget is used up, that is said and the winner stays.
+    """
+    source, cost = state.notes.source_of(winner, problem), state.budget.expect("watch", WATCH_S)
+    if source in state.watched:
+        return
+    if (len(state.watched) + 1) * cost > WATCH_SHARE * state.budget.seconds or cost > state.budget.left():
+        if NO_ROOM not in state.said:
+            state.said.append(NO_ROOM)
+        return
+    state.tell("prove", f"{problem.format}  {winner}  instrumented")
+    try:
+        with state.budget.step("watch"):
+            state.stand.watch(winner, problem, state.seed, WATCH_DEADLINE_S)
+    except Wrong:
+        raise
+    except CandidateRejected as error:
+        state.said.append(f"{problem.text()}: no instrumented run of {winner}: {error}")
+    state.watched.add(source)
 
 
 def _challenger(state: State, problem: Problem) -> str | None:
@@ -147,10 +182,13 @@ def _challenger(state: State, problem: Problem) -> str | None:
 
 def _no_race(state: State, problem: Problem) -> Decision:
     """Why the stock stays without a race: nothing else was right and fast enough, or there was no time to see."""
-    group = state.standings[problem].group
-    untried = [t for t, offer in group.offers.items() if problem in offer.prices and t not in group.taken]
-    if _challenger(state, problem) is None and not untried:
-        return Decision("reject", "no other tile was right and fast enough to race")
+    standing = state.standings[problem]
+    offers, others = standing.group.offers, standing.unproved
+    untried = [t for t, offer in offers.items() if problem in offer.prices and t not in standing.group.taken]
+    faster = [t for t, s in others.items() if s < standing.seconds.get(standing.stock or "", 0.0)]
+    if _challenger(state, problem) is None and not faster and (others or not untried):
+        seen = f"; {len(others)} were screened" if others else ""
+        return Decision("reject", f"no other tile was right and fast enough to race{seen}")
     return Decision("undecided", "the budget ended before a race")
 
 
@@ -165,13 +203,24 @@ def _against_kept(state: State, problem: Problem, challenger: str, seconds: floa
 
 
 def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> Raced:
-    believed, first = state.notes.hypothesis(problem, stock, challenger), FIRST_ROUNDS
+    said, first = _predicted(state, problem, stock, challenger), FIRST_ROUNDS
+    believed = state.notes.hypothesis(problem, stock, challenger, said=said)
     race, ref = _race(state, "final", problem, stock, challenger, seconds, first, state.seed, believed)
     told, refs = decide(race), [ref]
     if told.outcome == "undecided" and race.low > 1 + race.floor:
         again, ref = _race(state, "confirm", problem, stock, challenger, seconds, first, state.seed + 1, believed)
         told, refs = decide(race, again), [*refs, ref]
     return Raced(race, told, believed, tuple(refs))
+
+
+def _predicted(state: State, problem: Problem, stock: str, challenger: str) -> Prediction | None:
+    """What the corrected prices said before either was measured; None where one of the two has none."""
+    control, arm = (state.standings[problem].expected.get(tile) for tile in (stock, challenger))
+    if control is None or arm is None:
+        return None
+    ratio = control.seconds / arm.seconds
+    paper = predicted(state.notes.price(stock, problem), state.notes.price(challenger, problem))
+    return Prediction(ratio, (control.seconds, arm.seconds), CORRECTED, expectation(ratio), paper.reasons)
 
 
 def _race(
@@ -239,6 +288,7 @@ def _keep(state: State, problem: Problem, winner: str, final: Raced | None, told
 
 def _row(state: State, problem: Problem, point: Point, race: Race | None, reason: str) -> TuneRow:
     standing = state.standings[problem]
+    price, expected = state.notes.price(point.tile, problem), standing.expected.get(point.tile)
     return TuneRow(
         problem=problem,
         stock=standing.stock,
@@ -253,4 +303,7 @@ def _row(state: State, problem: Problem, point: Point, race: Race | None, reason
         decision=Decision(point.outcome, reason),
         race=race,
         reuse=standing.reuse,
+        paper_seconds=price.seconds if price is not None else None,
+        expected_seconds=expected.seconds if expected is not None else None,
+        expected_deviation=expected.deviation if expected is not None else None,
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from warptile import kernels
-from warptile.contracts import Ceilings, Problem, Runtime, Verdict
+from warptile.contracts import Ceilings, Problem, Runtime, Source, Verdict
 from warptile.proof.jobs import RealWeights, Resolve, prove_job
 from warptile.tuning.stand import Proof
 
@@ -17,18 +17,23 @@ def ceilings_job(runtime: Runtime) -> Ceilings:
     return runtime.ceilings()
 
 
+def uuid_job(runtime: Runtime) -> str:
+    """The UUID by which the device's driver knows it; "" where the runtime does not say."""
+    return str(getattr(runtime, "uuid", ""))
+
+
 def compile_ahead_job(
     runtime: Runtime, wanted: Sequence[tuple[str, Problem]], resolve: Resolve = kernels.parse_tile
-) -> None:
-    """Compile tiles side by side where the runtime can (`compile_ahead`); otherwise nothing happens."""
-    ahead = getattr(runtime, "compile_ahead", None)
+) -> int:
+    """Compile tiles side by side where the runtime can (`compile_ahead`); how many at once, 1 where it cannot."""
+    ahead: Callable[[Sequence[Source]], int] | None = getattr(runtime, "compile_ahead", None)
     if ahead is None:
-        return
+        return 1
     sources = []
     for text, problem in wanted:
         kernel, tile = resolve(text)
         sources.append(kernel.source(tile, problem, runtime.limits()))
-    ahead(sources)
+    return ahead(sources)
 
 
 def prove_all_job(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from warptile.contracts import (
@@ -35,6 +36,14 @@ def source_hash(source: Source) -> str:
     if source.helpers:
         parts.append([source_hash(helper) for helper in source.helpers])
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The corrected price of a tile before it was measured: seconds, and the standard deviation of their logarithm."""
+
+    seconds: float
+    deviation: float
 
 
 class Book:
@@ -144,7 +153,7 @@ class Book:
 class Notes(Book):
     """The record of one tune on one device: also of what its table serves from now on.
 
-    asked: who asked and why; past: entries of earlier runs.
+    asked: who asked and why; past: entries of earlier runs; uuid: the device's, where it is known.
     """
 
     def __init__(
@@ -157,12 +166,19 @@ class Notes(Book):
         kernels: Mapping[str, Kernel],
         asked: Asked | None = None,
         past: Iterable[Entry] = (),
+        uuid: str = "",
     ) -> None:
-        super().__init__(Record(journal, identity, limits, asked, past), kernels)
+        super().__init__(Record(journal, identity, limits, asked, past, uuid=uuid), kernels)
         self.journal, self.table, self.recall, self.identity = journal, table, recall, identity
 
-    def screening(self, problem: Problem, screening: Screening, state: DeviceState | None = None) -> None:
-        """Tiles were compared."""
+    def screening(
+        self,
+        problem: Problem,
+        screening: Screening,
+        state: DeviceState | None = None,
+        expected: Mapping[str, Expected] | None = None,
+    ) -> None:
+        """Tiles were compared. expected: what the corrected price said of them before."""
         measured = [(s.arm.tile, s.seconds, s.samples) for s in (*screening.survivors, *screening.dropped)]
         arms = [
             {
@@ -171,6 +187,7 @@ class Notes(Book):
                 "seconds": seconds,
                 "samples": samples,
                 "predicted": self.price(tile, problem),
+                "corrected": (expected or {}).get(tile),
             }
             for tile, seconds, samples in [*measured, *((arm.tile, None, 0) for arm in screening.unmeasured)]
         ]

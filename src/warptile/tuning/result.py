@@ -50,8 +50,10 @@ class TuneRow:
 
     stock: the static table's tile, None where it has none here or it was rejected (`stock_note` says why).
     tile: what the table now serves. ratio: stock seconds / chosen seconds, paired, with [low, high]; floor: the
-    A/A half-width; 1, [1, 1] where the stock stays. race: the final race behind them, which, where the stock
+    A/A floor; 1, [1, 1] where the stock stays. race: the final race behind them, which, where the stock
     stays, is that of the best challenger. share: of the tuned model's matmul time at this problem's m.
+    paper_seconds: the chosen tile's price. expected_seconds: the price corrected by what was measured before the tile
+    was, with the standard deviation of its logarithm; None where the tile was not screened in this run.
     """
 
     problem: Problem
@@ -68,6 +70,9 @@ class TuneRow:
     race: Race | None
     reuse: Reuse
     share: float = 0.0
+    paper_seconds: float | None = None
+    expected_seconds: float | None = None
+    expected_deviation: float | None = None
 
 
 @dataclass(frozen=True)

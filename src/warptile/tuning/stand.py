@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from warptile.contracts import Ceilings, Identity, Limits, Problem, Race, Resources, Verdict
 from warptile.race import Screening
@@ -43,12 +43,19 @@ class Stand(Protocol):
         """Measured read bytes/s, FLOP/s and empty launch."""
         ...
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
-        """Compile tiles that will be proved next side by side, where the runtime can; failures show in the proofs."""
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
+        """Compile tiles that come next side by side, where the runtime can; failures show when they are used.
+
+        How many the stand compiles at once, 1 where it cannot.
+        """
         ...
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         """Whether the tile's binary is right on every k of `problems`, which share one binary."""
+        ...
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """Run instrumented builds of a tile, where the runtime has any. Raises Wrong where they find a fault."""
         ...
 
     def screen(
@@ -60,7 +67,10 @@ class Stand(Protocol):
         deadline: float,
         thorough: bool = False,
     ) -> Screening:
-        """Which of the proved tiles are worth a race, in about `seconds`; thorough: which one is the fastest."""
+        """Which tiles are worth a race, or a proof first, in about `seconds`; an id is 0 where a tile is not proved.
+
+        thorough: which one is the fastest.
+        """
         ...
 
     def race(
@@ -84,4 +94,13 @@ class Stand(Protocol):
 
     def close(self) -> None:
         """End the worker and give the device back."""
+        ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A stand whose device's driver knows it by a UUID."""
+
+    def uuid(self) -> str:
+        """The UUID, "" where the runtime does not say."""
         ...

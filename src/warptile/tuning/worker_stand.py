@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from warptile.contracts import Ceilings, Identity, Kernel, Limits, Problem, Race, Verdict, Workload
 from warptile.kernels import Kernels
 from warptile.places import Places
-from warptile.proof.jobs import RealWeights, prove_random_job
+from warptile.proof.jobs import RealWeights, prove_random_job, watch_job
 from warptile.race import Screening
 from warptile.race.jobs import BenchWeights, race_job, screen_job
 from warptile.runtimes.worker import Worker
-from warptile.tuning.jobs import ceilings_job, compile_ahead_job, prove_all_job
+from warptile.tuning.jobs import ceilings_job, compile_ahead_job, prove_all_job, uuid_job
 from warptile.tuning.stand import Proof
 
 T = TypeVar("T")
@@ -66,14 +66,18 @@ class WorkerStand:
         self._own_bytes = self._resident_bytes + (0 if limits.runtime == "vulkan" else TORCH_BYTES)
         return limits, self._worker.identity()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
         """See `Stand`."""
-        self._run(compile_ahead_job, list(wanted), self._resolve, deadline=deadline)
+        return self._run(compile_ahead_job, list(wanted), self._resolve, deadline=deadline)
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float, level: str = "quick") -> Proof:
         """See `Stand`; level: "quick", "full" or "deep"."""
         wanted = [(problem, self._real(problem)) for problem in problems]
         return self._run(prove_all_job, tile, wanted, level, seed, deadline, self._resolve, deadline=deadline)
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """See `Stand`."""
+        self._run(watch_job, tile, problem, seed, self._resolve, deadline=deadline)
 
     def prove_random(self, tile: str, problem: Problem, seed: int, seconds: float, deadline: float) -> Verdict:
         """Random shapes of a tile for `seconds`; see `proof.random_shapes`."""
@@ -136,6 +140,10 @@ class WorkerStand:
         """One paired race of all challengers against the incumbent, in their order."""
         arguments = (problem, incumbent, list(challengers), dict(proved), self._weights(problem, seed), seconds, seed)
         return self._run(race_job, *arguments, False, rounds, self._resolve, deadline=deadline)
+
+    def uuid(self) -> str:
+        """By what the driver knows the device, so that its clocks can be told from those of another of its name."""
+        return self._run(uuid_job, deadline=60.0)
 
     def ceilings(self) -> Ceilings:
         """What the device reaches at most, measured on the first call."""

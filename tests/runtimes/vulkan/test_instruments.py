@@ -110,6 +110,8 @@ FAULTS = {
     "written far past Y": ("outside", "Y[at] = 1.0;\nif (i == 7u) Y[0x7fffffffu] = 2.0;", 17),
     "written before Y": ("outside", "Y[at] = 1.0;\nY[int(i) - 32 - int(at)] = 2.0;", 17),
     "past a shared array": ("outside", "tile[i] = 0.0;\ntile[i + WORDS - 3u] = 1.0; Y[at] = 0.0;", 17),
+    "ended before a barrier": ("barrier", "Y[at] = 1.0;\nif (i >= 16u) return; barrier(); tile[i] = 1.0;", 0),
+    "a barrier for some": ("barrier", "Y[at] = 1.0;\nfor (uint s = 0u; s <= i / 16u; ++s) barrier();", 0),
     "one element by two workgroups": ("once", "\nY[at] = 1.0; if (i == 9u) Y[9] = 1.0;", 17),
     "one element by none": ("once", "if (at != 40u) Y[at] = 1.0;", 0),
 }  # fmt: skip

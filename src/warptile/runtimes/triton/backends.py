@@ -30,7 +30,7 @@ from warptile.runtimes.triton.kept_keys import kept_key, known_key
 from warptile.runtimes.triton.limits import device_limits, interpreter_limits
 from warptile.runtimes.triton.require import require_torch, require_triton
 from warptile.runtimes.triton.running import Launcher
-from warptile.runtimes.triton.side_by_side import Compilers
+from warptile.runtimes.triton.side_by_side import Compilers, at_once
 
 # A launch waits this long on the device before a timed series, for the host to enqueue all of it.
 _SLEEP_SECONDS_A_LAUNCH = 60e-6
@@ -40,7 +40,9 @@ _MOST_KEPT = 4096
 
 
 class Backend(Protocol):
-    """What differs between a card and the interpreter."""
+    """What differs between a card and the interpreter. at_once: how many programs `ahead` compiles side by side."""
+
+    at_once: int
 
     @property
     def device(self) -> Any: ...
@@ -126,6 +128,7 @@ class Card:
         architecture = next(f for f in self._limits.features if f.startswith(("sm_", "gfx")))
         self.target = gpu_target("hip" if self._hip else "cuda", architecture)
         self._architecture = architecture
+        self.at_once = at_once()
         self._compilers: dict[Path | None, Compilers] = {}
 
     def limits(self) -> Limits:
@@ -285,6 +288,8 @@ class CardLauncher:
 
 class Interpreter:
     """Triton's interpreter: the same kernels in numpy, on CPU tensors, one program after another."""
+
+    at_once = 1
 
     def __init__(self) -> None:
         self.device = require_torch().device("cpu")

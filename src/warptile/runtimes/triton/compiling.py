@@ -16,10 +16,13 @@ from warptile.contracts import CompileFailed, DoesNotFit, UnusableInput
 from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import own_assembler
+from warptile.runtimes.triton.checked_cache import checked_cache
+from warptile.runtimes.triton.hashing import settle
 from warptile.runtimes.triton.marked import REVISION, marked_file
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
+_SETTLED: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ def _source(build: Build, identity: int) -> Any:
         from triton.compiler import ASTSource
 
     function = imported(build.function)
+    settle(function, _SETTLED)
     pointers, constants = dict(build.pointers), dict(build.constants) | {_ID_CONSTANT: identity}
     boxes = {box.name: _box_type(box) for box in build.boxes}
     signature, attributes = {}, {}
@@ -145,13 +149,15 @@ def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Com
 
 @contextmanager
 def cached_in(cache: Path | None) -> Iterator[None]:
-    """Triton keeps what it compiles in a folder, for the whole process; None leaves that as it is."""
+    """Triton keeps what it compiles in a folder, for the whole process, and takes from it only what is whole
+    (`checked_cache`); None leaves that as it is."""
     if cache is None:
         yield
         return
     triton = require_triton()
     with triton.knobs.cache.scope():
         triton.knobs.cache.dir = str(cache)
+        triton.knobs.cache.manager_class = checked_cache()
         yield
 
 

@@ -71,6 +71,14 @@ class TritonRuntime:
         self._executed: list[int] = []
         self._ceilings: Ceilings | None = None
 
+    @property
+    def uuid(self) -> str:
+        """The card's UUID, as its maker's own tools have it; "" where torch does not say, or there is no card."""
+        device = self._backend.device
+        if torch.device(device).type != "cuda":
+            return ""
+        return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+
     def limits(self) -> Limits:
         """Limits of this device through CUDA, ROCm or the interpreter."""
         return self._limits
@@ -147,10 +155,11 @@ class TritonRuntime:
             found = self._binaries[source.text] = TritonBinary(binary_id(key), key, source, seconds, program, launchers)
         return found
 
-    def compile_ahead(self, sources: Sequence[Source]) -> None:
-        """Compile side by side what `compile` will be asked for; what fails is left to it."""
+    def compile_ahead(self, sources: Sequence[Source]) -> int:
+        """Compile side by side what `compile` will be asked for; what fails is left to it. How many at once."""
         new = {s.text: s for s in sources if s.text not in self._binaries and s.language == LANGUAGE}
         self._backend.ahead([Program.parse(source) for source in new.values()], self._cache)
+        return self._backend.at_once
 
     def resources(self, binary: Binary) -> Resources | None:
         """Registers, spills and shared bytes; None in the interpreter."""

@@ -26,9 +26,10 @@ _BOOT = (
 _GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 
 
-def processors() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def at_once() -> int:
+    """How many programs are compiled at once: as many as this process may use processors, 16 at most."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(MOST_PROCESSES, processors)
 
 
 class Compilers:
@@ -50,7 +51,7 @@ class Compilers:
         One that fails, or whose process dies, is left out: whoever asks for it by itself is told why. Fewer than two
         programs, or a single processor, are not worth a process: nothing is compiled.
         """
-        count = min(MOST_PROCESSES, processors(), len(programs))
+        count = min(at_once(), len(programs))
         if count < 2:
             return {}
         self._closing.clear()

@@ -88,7 +88,7 @@ class Pipelines:
         self, key: str, source: Source, finish: Callable[[VulkanBinary], None], instrument: Instrument = "none"
     ) -> VulkanBinary:
         """Compile `source`; its build id becomes specialization constant 100. Raises CompileFailed, DoesNotFit."""
-        self._check(source)
+        self._check(source, 1 if instrument == "none" else 2)
         words = self.glslang.compile(source.text, lines=instrument != "none")
         added = None
         if instrument != "none":
@@ -134,7 +134,8 @@ class Pipelines:
             vk.vkDestroyDescriptorSetLayout(device, interface.set_layout, None)
         vk.vkDestroyPipelineCache(device, self._cache, None)
 
-    def _check(self, source: Source) -> None:
+    def _check(self, source: Source, own: int) -> None:
+        """own: bindings of the runtime beside the kernel's."""
         limits = self._limits
         if source.language != "glsl":
             raise CompileFailed(f"the Vulkan runtime compiles glsl, not {source.language}")
@@ -148,6 +149,9 @@ class Pipelines:
         if source.subgroup is not None and source.subgroup not in limits.subgroup_sizes:
             sizes = ", ".join(map(str, limits.subgroup_sizes))
             raise DoesNotFit("subgroup is a size the device can be asked for", f"{source.subgroup} not in {sizes}")
+        bound, slots = source.bindings + own, int(self._device.limits.maxPerStageDescriptorStorageBuffers)
+        if bound > slots:
+            raise DoesNotFit("storage buffers <= the device's most a stage", f"{bound} > {slots}")
         words, most = 1 + source.scalars, int(self._device.limits.maxPushConstantsSize) // 4
         if words > most:
             raise DoesNotFit("push constants <= the device's most", f"{words} words > {most}")

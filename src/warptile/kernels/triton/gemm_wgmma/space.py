@@ -75,10 +75,13 @@ def _changed(base: WgmmaTile, split: int, programs: int, group_m: int) -> WgmmaT
 
 
 def stock(problem: Problem, limits: Limits) -> WgmmaTile | None:
-    """One program a tile of 128 rows by 128 tokens, with as many stages as fit, four at most; None where none is valid.
+    """One program a tile of 128 rows by 128 tokens, with as many stages as fit, four at most; None where none is valid,
+    and below half a tile of tokens, where nobody would take it unmeasured.
 
     That is the shape CUTLASS takes for a mixed-input matmul on this architecture where nothing was measured.
     """
+    if 2 * problem.m < STOCK_TOKENS:
+        return None
     try:
         step = arranged(problem).step
     except UnusableInput:

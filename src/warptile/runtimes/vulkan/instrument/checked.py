@@ -16,6 +16,7 @@ from warptile.runtimes.vulkan.instrument.types import Types
 from warptile.runtimes.vulkan.instrument.wrappers import SharedVariable, Wrappers
 
 _CELL_WORDS = {(False, False): 7, (True, False): 9, (False, True): 12, (True, True): 12}
+_ENDS_WORDS = 2
 _MOST_INVOCATIONS = 1024
 
 
@@ -99,7 +100,7 @@ def checked(
     _declare_narrow_types(module)
     _count_barriers(module, types, builder, library)
     cells = sum(variable.cells for variable in shared.values())
-    words = cells * cell_words
+    words = _ENDS_WORDS + cells * cell_words
     enter = [builder.constant(identity), builder.constant(words)]
     wrap_main(module, builder, lambda f: f.call(builder.void, library["enter"], *enter), library["leave"])
     if not module.has_capability(op.CAPABILITY_COOPERATIVE_MATRIX):

@@ -27,6 +27,7 @@ layout(std430, set = 0, binding = DEBUG_BINDING) buffer WarptileDebug { uint D[]
 #define UNINITIALISED 5u
 #define TWICE 6u
 #define OUTSIDE_INNER 7u
+#define DIVERGED 8u
 
 #define WRITTEN 0u
 #define READ_HIGH 1u
@@ -55,7 +56,7 @@ layout(std430, set = 0, binding = DEBUG_BINDING) buffer WarptileDebug { uint D[]
 #define LANES 1u
 #endif
 
-uint stamp, me, workgroup, shadow, found_kind, found_site, found_index, found_other, found_other_site;
+uint stamp, me, workgroup, ends, shadow, found_kind, found_site, found_index, found_other, found_other_site;
 
 void note(const bool wrong, const uint kind, const uint site, const uint index, const uint other, const uint other_site) {
     const bool first = wrong && found_kind == 0u;
@@ -79,7 +80,8 @@ void enter(const uint id, const uint words) {
     me = gl_LocalInvocationIndex;
 #endif
     workgroup = gl_WorkGroupID.x + gl_NumWorkGroups.x * (gl_WorkGroupID.y + gl_NumWorkGroups.y * gl_WorkGroupID.z);
-    shadow = D[SHADOW] + workgroup * words;
+    ends = D[SHADOW] + workgroup * words;
+    shadow = ends + 2u;
     if (gl_LocalInvocationIndex == 0u) {
         atomicAdd(D[STARTED], 1u);
         atomicExchange(D[RAN], id);
@@ -91,6 +93,12 @@ void leave() {
     uint turns = 0u;
     for (const uint wanted = min(D[CAPACITY], 4u); turns < wanted; ++turns) atomicOr(D[CUT], 0u);
     if (turns < min(D[CAPACITY], 4u)) atomicAdd(D[CUT], 1u);
+    // The last of a workgroup to come here sees whether all have passed as many barriers.
+    const uint passed = stamp >> EPOCH_SHIFT;
+    atomicMax(D[ends], passed);
+    atomicMax(D[ends + 1u], ~passed);
+    const uint most = atomicOr(D[ends], 0u), least = ~atomicOr(D[ends + 1u], 0u);
+    note(most != passed || least != passed, DIVERGED, 0u, passed - 1u, (most != passed ? most : least) - 1u, 0u);
     atomicAdd(D[INVOCATIONS], 1u);
     if (gl_LocalInvocationIndex == 0u) atomicAdd(D[FINISHED], 1u);
     if (found_kind != 0u) {

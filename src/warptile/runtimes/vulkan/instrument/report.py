@@ -24,7 +24,7 @@ _ORDER_AT = 8
 _EXTENTS_AT, _ONCE_AT, _ONCE_SHIFT_AT = 16, 32, 48
 _CUT = 63
 MOST_BINDINGS = _CUT - _ONCE_SHIFT_AT
-_KINDS = ("", "outside", "race", "race", "race", "uninitialised", "once", "outside")
+_KINDS = ("", "outside", "race", "race", "race", "uninitialised", "once", "outside", "barrier")
 _READ_WRITE, _INNER = 3, 7
 
 
@@ -160,10 +160,13 @@ class Notes:
     def _fault(self, record: Sequence[int]) -> Fault:
         kind, number, workgroup, invocation, index, other, other_site, slot = record
         launch = self._launches[slot]
-        site = launch.sites[number - 1]
         gx, gy, _ = launch.grid
         at = (workgroup % gx, workgroup // gx % gy, workgroup // gx // gy)
         place = f"invocation {invocation} of workgroup {at} of launch {slot}"
+        if _KINDS[kind] == "barrier":
+            text = f"{place} ended after {index} workgroup barriers, another after {other}"
+            return Fault("barrier", text, 0, at, invocation)
+        site = launch.sites[number - 1]
         doing = {"read": "reads", "write": "writes", "atomic": "updates"}[site.what]
         name = f"{site.name}[{index}]"
         extent = 0
