@@ -25,7 +25,7 @@ from warptile.tuning.notes import Notes
 from warptile.tuning.order import group_problems
 from warptile.tuning.recall import Recall
 from warptile.tuning.result import Interrupted, Progress, TuneResult
-from warptile.tuning.stand import Stand
+from warptile.tuning.stand import Named, Stand
 from warptile.tuning.state import State
 from warptile.tuning.summary import summary
 from warptile.workloads.experts import routed
@@ -61,7 +61,8 @@ def tune(
     default uniformly. It is part of what the table holds a winner for. asked: for the journal, who asked and why.
     history: prices are corrected by what the journal holds of this device, so that fewer tiles are measured; False:
     by this run's measurements alone. What is kept is proved and raced either way.
-    Memory stays below four times the largest weight and 500 MB, both processes together.
+    Memory stays below four times the largest weight and 500 MB, both processes together; on a card each of the 16
+    processes at most that compile takes 350 MB more.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
     """
@@ -104,7 +105,8 @@ def tune_on(
     table = Table.load(places.state / "tables", identity)
     recall = Recall(reading.entries, identity, PROOF_VERSION)
     told = asked or Asked("tune")
-    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable}, told, reading.entries)
+    uuid = stand.uuid() if isinstance(stand, Named) else ""
+    notes = Notes(journal, table, recall, identity, limits, {k.name: k for k in usable}, told, reading.entries, uuid)
     kind = sample_type(dtype, limits.activations)
     passes = {m: tuple(replace(p, x_dtype=kind, y_dtype=kind) for p in workload.problems(m)) for m in ms}
     groups, unserved = group_problems(

@@ -92,7 +92,7 @@ def test_tune_then_everything_that_reads_what_it_kept(line: Line, monkeypatch: p
         assert "re-checking" in err or undecided
 
     table = line.json("table", "show", *line.folders)
-    assert [row["tile"] for row in table["rows"]] == [row["tile"] for row in first["rows"]]
+    assert undecided or [row["tile"] for row in table["rows"]] == [row["tile"] for row in first["rows"]]
     assert "Q4_1 n=96 k=64" in line("table", "show", *line.folders)[0]
     assert line.json("table", "verify", *line.folders)["right"]
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from warptile.contracts import UnusableInput
+from warptile.journal import Journal
+from warptile.journal.history import History
 from warptile.places import Places
 
 torch = pytest.importorskip("torch")
@@ -128,6 +130,23 @@ def test_measures_are_those_of_their_definition() -> None:
     assert math.isclose(found.perplexity, 2.0, rel_tol=1e-6)
     assert math.isclose(found.difference, math.log(1.5) / 2, rel_tol=1e-6)
     assert math.isclose(found.kl_mean, (0.75 * math.log(1.5) + 0.25 * math.log(0.5)) / 2, rel_tol=1e-6)
+
+
+def test_the_verb_writes_its_verdict_into_the_journal(
+    path: Path, software_device: str, places: Places, tmp_path: Path
+) -> None:
+    folders = ("--state", str(tmp_path / "state"), "--cache", str(places.cache))
+    amount = ("--window", "48", "--windows", "1", "--tokens", "4", "--because", "after a new driver")
+    assert run(("confirm", str(path), "--device", software_device, *amount, *folders)) == 0
+    history = History.of(Journal(tmp_path / "state" / "journal"))
+    (found,) = history.confirmations
+    assert (found.model, found.right, found.failed) == (path.name, True, ())
+    assert found.facts["agreement"]["tokens"] == 47
+    (told,) = history.runs.values()
+    assert (told.verb, told.because, told.ended) == ("confirm", "after a new driver", "end")
+    assert told.command[:2] == ("confirm", str(path))
+    assert told.identity is not None
+    assert "llvmpipe" in told.identity.device
 
 
 def test_a_short_text_is_refused_before_a_model_is_loaded(

@@ -73,7 +73,12 @@ def a_journal(folder: Path) -> Journal:
     validity = Validity("580", "glslang 13", "a", 1)
     point = Point(128, BETTER, STOCK, 8e-4, 1e-3, 1.2, 1.19, 1.21, 0.004, "accept", "r", validity, 40, "t", journal.run)
     tune.append(entries.table(WHO, "put", Key.of(PROBLEM, "layout"), point))
-    tune.append(entries.candidate(WHO, WORSE, PROBLEM, "compile", "out of | registers\nat line 3", "s"))
+    tune.append(
+        entries.candidate(
+            WHO, WORSE, PROBLEM, "compile", "/home/someone/.cache/k.ptx: out of | registers\nat line 3, A/A", "s"
+        )
+    )
+    tune.append(entries.confirmation(WHO, "m.gguf", {"agreement": {"kl_mean": 1.5e-4}}, True, ()))
     tune.end()
     later = Journal(folder)
     study = Record(later, WHO, limits, Asked("study", ("study",), "smaller is\nbetter"), journal.read().entries)
@@ -96,9 +101,11 @@ def test_every_section_says_what_the_journal_holds_and_no_path_of_the_machine(tm
     assert "1.50x by person | 0.800x [0.792, 0.808] | 1.004 | loss | reject |" in text
     assert "State of the device in every race: 1755 to 1980 MHz, 61 C, held back: software power cap." in text
     assert "- H2: asked with: smaller is better" in text
-    assert "| compile | out of \\| registers at line 3 | 1 |" in text
+    assert "| compile | k.ptx: out of \\| registers at line 3, A/A | 1 |" in text
     assert "1.200x [1.190, 1.210] | 3 |" in text  # the champion, of three tiles timed
+    assert "- m.gguf, tuned, is still its file's model, mean divergence 1.5e-04 nats" in text
     assert "direction of what raced clearly: right 1 times of 2" in text
+    assert "`mul_mm:128,64,128,32,32,64,2,4,4,1,32` 1.00 (1), `mul_mm:128,32,32,32,32,32,2,2,2,1,32` 1.25, `" in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert all(line.endswith("|") for line in rows)
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from warptile import devices
 from warptile.contracts import Arm, Identity, Limits, Problem, Race, UnusableInput, Verdict
+from warptile.journal import Asked, Journal
+from warptile.journal.history import History
+from warptile.journal.record import Record
+from warptile.kernels import for_runtime
 from warptile.places import Places
 from warptile.studies import Measured, load, measure
 from warptile.studies.load import parse
+from warptile.tuning.notes import Book
 from warptile.tuning.stand import Proof
 from warptile.tuning.worker_stand import WorkerStand
 
@@ -105,6 +111,26 @@ def test_a_wrong_arm_is_reported_and_not_raced() -> None:
     assert (row.outcome, row.race) == ("wrong", None)
     assert "bound" in row.detail
     assert "plain" not in found.order
+
+
+def test_what_a_study_believed_and_found_is_in_the_journal(tmp_path: Path) -> None:
+    stand = FakeStand({"bk_step=1": 0.02}, wrong="dot=plain")
+    limits, identity = stand.describe()
+    journal = Journal(tmp_path)
+    usable = {kernel.name: kernel for kernel in for_runtime("vulkan")}
+    book = Book(Record(journal, identity, limits, Asked("study", ("study", "small"))), usable)
+    measure(parse(SMALL, "small", "small"), stand, 10, book=book)
+    history = History.of(journal)
+    one, plain = history.hypotheses
+    assert (one.names, one.basis, one.because, one.predicted.expect) == (("two", "one"), "study", "No.", "loss")
+    assert one.predicted.ratio is not None
+    (race,) = history.races
+    assert (race.stage, race.hypothesis, race.race.ratio) == ("study", one.ref, 0.5)
+    told = {decided.hypothesis: decided.decision for decided in history.decisions}
+    assert told[one.ref].outcome == "reject"
+    assert told[plain.ref].reason == "wrong: bound: "
+    assert [verdict.verb for verdict in history.verdicts] == ["study"] * 3
+    assert min(each.ref for each in history.hypotheses) < min(each.ref for each in history.verdicts), "believed first"
 
 
 def test_a_wrong_control_ends_the_study() -> None:

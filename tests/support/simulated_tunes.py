@@ -163,9 +163,6 @@ class SimulatedStand:
             resolve=self._resolve, most_rounds=most_rounds, clock=self.device.clock,
         )[0]  # type: ignore[arg-type]  # fmt: skip
 
-    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
-        return None
-
     def close(self) -> None:
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,7 @@ app.command("stats")(journal_stats.stats)
 Kind = Annotated[str | None, typer.Option("--kind", help=f"One of {', '.join(KINDS)}.")]
 Format = Annotated[str | None, typer.Option("--format", help="Of weights, such as Q4_K.")]
 OfRun = Annotated[str | None, typer.Option("--run", help="One run's name.")]
-Name = Annotated[str, typer.Option("--device", help="Part of a device's name, or RUNTIME:PART.")]
+Name = Annotated[str, typer.Option("--device", help="Part of a device's name.")]
 Kernel = Annotated[str, typer.Option("--kernel", help="Such as gemm, or triton.gemm.")]
 Since = Annotated[str, typer.Option("--since", help="First UTC day or time, such as 2026-11-30 or 2026-11-30T22:00.")]
 Until = Annotated[str, typer.Option("--until", help="Last UTC day or time.")]
@@ -97,12 +98,16 @@ def _listed(
             raise UnusableInput(f"--{name} {moment!r} is no day or time such as 2026-11-30 or 2026-11-30T22:00")
     journal = journal_of(state)
     equal = {name: value for name, value in (("kind", kind), ("format", format), ("run", run)) if value is not None}
-    on = device.partition(":")[2] or device
-    with Index(index_path(journal)) as index:
-        index.refresh(journal)
-        hits = index.search(text, kernel, on, since.replace(" ", "T"), until.replace(" ", "T"), limit, **equal)
-        hits.reverse()
-        warnings = warning_lines(index.warnings)
+
+    def search(index: Index) -> list[Hit]:
+        return index.search(text, kernel, device, since.replace(" ", "T"), until.replace(" ", "T"), limit, **equal)
+
+    try:
+        hits, warnings = _indexed(journal, index_path(journal), search)
+    except UnusableInput:
+        # The index is a cache: where a full disk or another process keeps it from being written, memory does.
+        hits, warnings = _indexed(journal, ":memory:", search)
+    hits.reverse()
     for warning in warnings:
         show.err().print(show.line(warning, "yellow"), soft_wrap=True)
     if json:
@@ -131,6 +136,13 @@ def _listed(
         )
     else:
         console.print(Text(f"no entries in {show.path(journal.folder)}"), soft_wrap=True)
+
+
+def _indexed(journal: Journal, path: str, search: Callable[[Index], list[Hit]]) -> tuple[list[Hit], list[str]]:
+    """What a search of the index at `path` gives, and a line for each file with lines that are amiss."""
+    with Index(path) as index:
+        index.refresh(journal)
+        return search(index), warning_lines(index.warnings)
 
 
 def index_path(journal: Journal) -> str:
@@ -206,7 +218,9 @@ def merge_files(
 
 @app.command("handover")
 def handover_document(
-    device: Name = "",
+    device: Annotated[
+        str, typer.Option("--device", help="Part of a device's name, RUNTIME:PART, or RUNTIME: for any device of it.")
+    ] = "",
     format: Format = None,
     out: Annotated[Path | None, typer.Option("--out", help="A file to write; default: stdout.")] = None,
     levers: Annotated[int, typer.Option("--levers", min=0, help="Matmuls of each M to look for untried tiles on.")] = 2,

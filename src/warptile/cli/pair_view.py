@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from warptile import devices, kernels, workloads
+from warptile import kernels, workloads
 from warptile.cli import options, show
 from warptile.cli.check import limits_of
 from warptile.contracts import Limits, Price, Problem, UnusableInput
@@ -44,7 +44,7 @@ def open_book(stand: WorkerStand, kept: Places, who: Who) -> Book:
     """The journal's book for a device; earlier entries are read for what new ones supersede."""
     limits, identity = stand.describe()
     journal = Journal(kept.state / "journal")
-    record = Record(journal, identity, limits, who, journal.read().entries)
+    record = Record(journal, identity, limits, who, journal.read().entries, uuid=stand.uuid())
     return Book(record, {kernel.name: kernel for kernel in kernels.for_runtime(limits.runtime)})
 
 
@@ -57,7 +57,7 @@ def study(asked: Asked, device: str | None, paper: bool, seconds: float, kept: P
         raise UnusableInput(f"--expect {asked.expect} is no ratio of two times")
     recorded = _recorded(asked.recorded)
     if paper:
-        limits = _limits(control, device or options.FIRST_DEVICE, kept)
+        limits = limits_of(device or options.FIRST_DEVICE, kept, kernels.parse_tile(control)[0].runtime)
         pair = Pair(control, arm, problem_of(asked.problem, limits.activations), asked.expect, asked.rounds)
         _paper(pair, limits, json)
         return
@@ -86,13 +86,6 @@ def study(asked: Asked, device: str | None, paper: bool, seconds: float, kept: P
         print_pair(show.out(), result, recorded, agreement)
     if recorded is not None and agreement in ("", "does not overlap"):
         raise typer.Exit(1)
-
-
-def _limits(tile: str, device: str, kept: Places) -> Limits:
-    """Limits of a live device, or of a card's data file as the tile's own runtime sees it."""
-    if ":" not in device and kernels.parse_tile(tile)[0].runtime != "vulkan":
-        return devices.compile_only(device)
-    return limits_of(device, kept)
 
 
 def _recorded(text: str) -> Recorded | None:

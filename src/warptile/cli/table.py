@@ -13,11 +13,14 @@ from warptile.cli.pipelines import limits_of_sizes
 from warptile.cli.tune_view import grid
 from warptile.contracts import CandidateRejected, Identity, UnusableInput
 from warptile.journal import Journal, entries, to_json
+from warptile.journal.record import Record
+from warptile.kernels import for_runtime
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
 from warptile.runtimes import open_device
 from warptile.tables import Key, Point, Table, rebuild_from
 from warptile.tables.points import CHECKOUT
+from warptile.tuning.notes import Book
 from warptile.tuning.worker_stand import WorkerStand
 
 app = typer.Typer(help="What is served on a device: show, verify, forget.", no_args_is_help=False)
@@ -93,6 +96,7 @@ ELSEWHERE = "skipped: of a checkout of llama.cpp, which tune --llama-cpp proves 
 
 @app.command("verify")
 def verify(
+    context: typer.Context,
     device: options.Device = options.FIRST_DEVICE,
     seed: options.Seed = 0,
     json: options.Json = False,
@@ -108,20 +112,25 @@ def verify(
     results = []
     renewed: list[tuple[Key, Point]] = []
     with contextlib.closing(WorkerStand(device, kept)) as stand:
-        _, identity = stand.describe()
+        limits, identity = stand.describe()
         table = Table.load(kept.state / "tables", identity)
+        record = Record(Journal(kept.state / "journal"), identity, limits, options.asked(context, "verify"))
+        book = Book(record, {kernel.name: kernel for kernel in for_runtime(limits.runtime)})
+        if table.rows():
+            record.start(seed=seed)
         for row in table.rows():
             for point in row.points:
-                word = _verified(stand, table, row.key, point, seed, renewed)
+                word = _verified(stand, table, row.key, point, seed, book, renewed)
                 results.append({"matmul": row.key.problem(point.m).text(), "tile": point.tile, "result": word})
                 if not json:
                     line = f"{word:<7} {results[-1]['matmul']}  {show.tile(point.tile)}"
                     show.out().print(show.line(line), soft_wrap=True)
-    if renewed:
-        table.save()
-        journal = Journal(kept.state / "journal")
+        if renewed:
+            table.save()
         for key, point in renewed:
-            journal.append(entries.table(identity, "put", key, point))
+            record.append(entries.table(identity, "put", key, point))
+        if table.rows():
+            record.end(tried=book.tried, rejected=book.rejected)
     good = all(each["result"] in ("right", ELSEWHERE) for each in results)
     if json:
         show.print_json({"right": good, "path": str(table.path), "rows": results})
@@ -131,14 +140,19 @@ def verify(
 
 
 def _verified(
-    stand: WorkerStand, table: Table, key: Key, point: Point, seed: int, renewed: list[tuple[Key, Point]]
+    stand: WorkerStand, table: Table, key: Key, point: Point, seed: int, book: Book, renewed: list[tuple[Key, Point]]
 ) -> str:
     if key.layout.startswith(CHECKOUT):
         return ELSEWHERE
+    problem = key.problem(point.m)
     try:
-        proof = stand.prove(point.tile, [key.problem(point.m)], seed, PROVE_DEADLINE_S)
-    except (CandidateRejected, UnusableInput) as error:
+        proof = stand.prove(point.tile, [problem], seed, PROVE_DEADLINE_S)
+    except CandidateRejected as error:
+        book.reject(point.tile, problem, error, PROVE_DEADLINE_S)
         return f"out: {error}"
+    except UnusableInput as error:
+        return f"out: {error}"
+    book.proof(point.tile, problem, [problem.k], proof)
     if not proof.verdict.right:
         return f"wrong: {proof.verdict.failed}"
     if (kept := table.renew(key.problem(point.m), key.layout, PROOF_VERSION, proof.artefact)) is not None:

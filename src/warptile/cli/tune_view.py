@@ -1,4 +1,4 @@
-"""The end of a tune as a person reads it: two lines a matmul, made for 100 columns, tiles wrapped where narrower."""
+"""The end of a tune as a person reads it: two or three lines a matmul, for 100 columns; narrower, tiles wrap."""
 
 from __future__ import annotations
 
@@ -82,6 +82,15 @@ def _add(table: Table, row: TuneRow) -> None:
         Text("" if stays or not row.stock else show.interval(row.low, row.high), style="green"),
         "",
     )
+    if prices := _prices(row):
+        table.add_row("", Text(prices, style="dim"), "", "", "")
+
+
+def _prices(row: TuneRow) -> str:
+    """The chosen tile's price on paper, and corrected by what was measured before it; "" where it was not screened."""
+    if row.paper_seconds is None or row.expected_seconds is None:
+        return ""
+    return f"on paper {show.duration(row.paper_seconds)}, corrected {show.duration(row.expected_seconds)}"
 
 
 def _stays(row: TuneRow) -> str:

@@ -29,7 +29,7 @@ from warptile.runtimes.worker import Worker
 from warptile.tables import Key, Point, Table
 from warptile.tune import tune_on
 from warptile.tuning.budget import Budget
-from warptile.tuning.stand import Proof, Stand
+from warptile.tuning.stand import Named, Proof, Stand
 from warptile.tuning.worker_stand import WorkerStand
 
 
@@ -135,6 +135,10 @@ class QuietStand:
     def describe(self) -> tuple[Limits, Identity]:
         """See `Stand`."""
         return self._stand.describe()
+
+    def uuid(self) -> str:
+        """See `Named`."""
+        return self._stand.uuid() if isinstance(self._stand, Named) else ""
 
     def ceilings(self) -> Ceilings:
         """See `Stand`."""

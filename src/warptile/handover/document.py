@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -14,6 +15,7 @@ from warptile.handover.levers import MATMULS, Lever, heaviest, levers_of, read_f
 from warptile.handover.markdown import cell, nameless, ratio, ref, table, time
 from warptile.handover.parts import Champion, Part
 from warptile.journal.facts import Run
+from warptile.kernels import all_kernels
 from warptile.words import tile as short_tile
 from warptile.workloads.texts import words_of
 
@@ -54,8 +56,10 @@ def _part(part: Part, levers: int, single: bool) -> list[str]:
     found = levers_of(part, levers)
     sections = (
         ("Question", _question(part)),
+        ("Tiles", _tiles(part)),
         ("Champions and their evidence", _champions(part)),
         ("Hypotheses", tried.hypotheses(part)),
+        ("What was timed", tried.timed(part)),
         ("Out before a race", tried.refused(part)),
         ("Prediction against outcome", tried.prediction(part)),
         ("Open levers, by what they promise", _levers(found, part, levers)),
@@ -101,8 +105,20 @@ def _run(run: Run) -> tuple[str, ...]:
         at = f" at M = {', '.join(str(m) for m in ms)}" if isinstance(ms, list) and ms else ""
         told = f"{run.verb or 'run'} {PurePath(str(run.facts.get('source') or '')).name}{at}"
     usual = "is it right" if run.verb == "prove" else "the prices, of each pair its own"
-    when = f"{run.name[-8:]}, {run.time[:16].replace('T', ' ')}"
+    when = f"{run.name[-8:]}, {run.time[:16].replace('T', ' ')}" + (f", warptile {run.version}" if run.version else "")
     return when, told, run.because or usual, run.ended or "killed, or still at work"
+
+
+def _tiles(part: Part) -> list[str]:
+    """What the numbers of each kernel's tiles are, in order."""
+    tiles = [*(v.tile for v in part.history.verdicts), *(t.tile for t in part.history.timings)]
+    names = {tile.partition(":")[0] for tile in tiles}
+    lines = []
+    for name in sorted(names & set(all_kernels())):
+        kind = all_kernels()[name].tile_type
+        fields = kind.positional or tuple(field.name for field in dataclasses.fields(kind))
+        lines.append(f"- `{name.partition('.')[2]}`: {', '.join(fields)}")
+    return lines
 
 
 def _champions(part: Part) -> list[str]:
@@ -117,7 +133,20 @@ def _champions(part: Part) -> list[str]:
         rate = "as it was measured" if measured else f"as stated ({part.limits_of})"
         lines += [f"*Reads*: the time over that of reading weights and x and writing y once at the read rate {rate}."]
     head = ("matmul", "a pass", "champion", "time", "reads", "to stock", "timed", "compiler", "evidence")
-    return [*lines, "", *table(head, rows)]
+    return [*lines, "", *table(head, rows), *_confirmed(part)]
+
+
+def _confirmed(part: Part) -> list[str]:
+    """Whole models held against their files on this device, the last time each."""
+    last = {each.model: each for each in part.history.confirmations}
+    lines = []
+    for each in last.values():
+        agreement = each.facts.get("agreement")
+        kl = agreement.get("kl_mean") if isinstance(agreement, dict) else None
+        told = f", mean divergence {kl:.1e} nats" if isinstance(kl, float) else ""
+        answer = "is still its file's model" if each.right else f"is not confirmed: {'; '.join(each.failed)}"
+        lines.append(f"- {cell(each.model)}, tuned, {cell(answer)}{told} ({ref(each.ref)})")
+    return ["", "Whole models against the same file decoded to float32:", "", *lines] if lines else []
 
 
 def _champion(champion: Champion, part: Part) -> tuple[str, ...]:
@@ -155,10 +184,9 @@ def _resources(champion: Champion, part: Part) -> str:
 
 def _levers(levers: Sequence[Lever], part: Part, most: int) -> list[str]:
     lines = [
-        "Predicted, not measured: the champion's time over the price as this device's timings correct it, with the",
-        f"quartiles of the correction. Untried tiles were looked for on the {most} heaviest matmuls of each M"
-        f" ({len(heaviest(part, most))}",
-        "in all). *Saves*: of a pass's matmul time at that M.",
+        "Predicted, not measured: the champion's time over the price as this device's timings correct it, and where",
+        f"two thirds of its probability lie. Untried tiles were looked for on the {most} heaviest matmuls of each M",
+        f"({len(heaviest(part, most))} in all). *Saves*: of a pass's matmul time at that M.",
     ]
     if part.limits is None:
         lines = ["This device's limits are in no entry and no data file, so that untried tiles cannot be priced here."]

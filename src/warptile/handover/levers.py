@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from warptile import formats, kernels
-from warptile.contracts import Kernel, Limits, Price, Problem, UnusableInput
+from warptile.contracts import Kernel, Limits, Problem
 from warptile.handover.commands import device_words, known, model_of, reproduce
-from warptile.handover.parts import Champion, Part, quartiles
-from warptile.journal.facts import Timing
-from warptile.search import rank
+from warptile.handover.parts import Champion, Part
+from warptile.roofline import intensity, moved_bytes
+from warptile.search import Correction, Observation, Point, Points, rank
+from warptile.tuning.history import OTHER_COMPILER, point_of
+from warptile.tuning.history import History as Observed
 from warptile.workloads.texts import words_of
 
 MATMULS = 2
@@ -22,18 +24,16 @@ LEAST_GAIN = 1.02
 ALIKE = 0.01
 """Predicted gains nearer to each other than this, of one kernel, are one lever."""
 
-FEWEST = 3
-"""Timings of a kernel on matmuls alike before its own factor is used."""
-
 MAYBE = ("timeout", "out_of_memory", "device_lost")
 """Outcomes that may have been the machine's doing."""
 
+NEVER = "{} was never measured here: the price alone"
 MOST_INTENSITY = 200
 
 
 @dataclass(frozen=True)
 class Lever:
-    """One thing to try. gain: champion seconds / predicted seconds; low, high: by the quartiles of the kernel's factor.
+    """One thing to try. gain: champion seconds / predicted seconds, [low, high] with two thirds of its probability.
 
     share: what it saves, if it comes true, of the matmul time of a pass at that m. what: in words; command: to try it.
     """
@@ -49,41 +49,39 @@ class Lever:
     command: str
 
 
-class Factors:
-    """Measured seconds over the paper seconds that this version's prices say, by kernel on matmuls alike."""
+class Expected:
+    """What tiles are expected to take here: this version's prices, corrected by every timing of the device."""
 
-    def __init__(self, timings: Sequence[Timing], limits: Limits) -> None:
-        self._found: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    def __init__(self, part: Part, limits: Limits) -> None:
+        newest = part.identity
         self._limits = limits
-        for timing in timings:
-            price = self.price(timing.tile, timing.problem)
-            if price is not None and price.seconds > 0 and timing.seconds > 0:
-                factor = timing.seconds / price.seconds
-                for key in self._keys(timing.kernel, timing.problem):
-                    self._found[key].append(factor)
+        observations = []
+        for timing in part.history.timings:
+            point = point_of(timing.tile, timing.problem, limits, kernels.parse_tile)
+            if point is not None and timing.seconds > 0:
+                doubt = 0.0 if timing.identity == newest else OTHER_COMPILER
+                observations.append(Observation(point, timing.seconds, f"{timing.run} {timing.problem.text()}", doubt))
+        self._history = Observed(observations[::-1], limits)
+        self._measured = Counter(each.point.kernel for each in observations)
+        self._corrections: dict[tuple[str, int], Correction] = {}
 
-    @staticmethod
-    def _keys(kernel: str, problem: Problem) -> list[tuple[object, ...]]:
-        return [(kernel, problem.format, problem.m), (kernel, problem.m), (kernel,)]
+    def of(self, points: Sequence[Point]) -> list[tuple[float, float]]:
+        """(seconds, standard deviation of their logarithm) of points on one problem."""
+        problem = points[0].problem
+        key = (problem.format, problem.m)
+        if key not in self._corrections:
+            self._corrections[key] = self._history.correction(problem, ())
+        found = self._corrections[key].of(Points(points, self._limits))
+        return [(math.exp(log), float(sure)) for log, sure in zip(found.log_seconds, found.deviation, strict=True)]
 
-    def price(self, tile: str, problem: Problem) -> Price | None:
-        """What this version says a tile costs; None where it is not valid or not known."""
-        try:
-            kernel, parsed = kernels.parse_tile(tile)
-            if kernel.broken_rules(parsed, problem, self._limits):
-                return None
-            return kernel.price(parsed, problem, self._limits)
-        except UnusableInput:
-            return None
+    def one(self, tile: str, problem: Problem) -> tuple[float, float] | None:
+        """The same of one tile; None where this version does not know it or it is not valid."""
+        point = point_of(tile, problem, self._limits, kernels.parse_tile)
+        return None if point is None else self.of([point])[0]
 
-    def of(self, kernel: str, problem: Problem) -> tuple[float, float, float, int]:
-        """Lower quartile, median, upper quartile and number; of a kernel never measured, the best other's and 0."""
-        for key in self._keys(kernel, problem):
-            if len(self._found[key]) >= FEWEST:
-                return (*quartiles(self._found[key]), len(self._found[key]))
-        medians = [statistics.median(found) for key, found in self._found.items() if len(key) == 1 and found]
-        best = min(medians, default=1.0)
-        return best, best, best, 0
+    def timings(self, kernel: str) -> int:
+        """How many timings of a kernel the device has."""
+        return self._measured[kernel]
 
 
 def levers_of(part: Part, most: int = MATMULS) -> list[Lever]:
@@ -94,11 +92,11 @@ def levers_of(part: Part, most: int = MATMULS) -> list[Lever]:
     """
     found = [*_unsettled(part)]
     if part.limits is not None:
-        factors = Factors(part.history.timings, part.limits)
+        expected = Expected(part, part.limits)
         usable = kernels.for_runtime(part.identity.runtime)
         for champion in heaviest(part, most):
-            found += _untried(champion, part, factors, usable)
-        found += _lost(part, factors)
+            found += _untried(champion, part, expected, usable)
+        found += _lost(part, expected)
     return sorted(found, key=lambda lever: lever.share, reverse=True)
 
 
@@ -119,35 +117,39 @@ def _share(champion: Champion, part: Part, gain: float) -> float:
     return _weight(champion) * (1 - 1 / gain) / whole
 
 
-def _untried(champion: Champion, part: Part, factors: Factors, usable: Sequence[Kernel]) -> list[Lever]:
+def _untried(champion: Champion, part: Part, expected: Expected, usable: Sequence[Kernel]) -> list[Lever]:
     assert part.limits is not None
     problem, point = champion.problem, champion.point
     seen = {t.tile for t in part.history.timings if t.problem == problem}
     seen |= {r.tile for r in part.refused if r.problem == problem} | {w.tile for w in part.wrong}
-    offers: list[tuple[bool, Lever]] = []
-    for candidate in rank(problem, part.limits, usable):
-        text = candidate.tile.text()
-        if text in seen:
-            continue
-        low, middle, high, number = factors.of(candidate.kernel, problem)
-        seconds = middle * candidate.price.seconds
-        if seconds <= 0 or (gain := point.seconds / seconds) < LEAST_GAIN:
-            continue
-        trust = f"price corrected by {number} timings of {candidate.kernel}"
-        what = f"not measured here; {trust if number else f'{candidate.kernel} was never measured here'}"
-        span = (point.seconds / (high * candidate.price.seconds), point.seconds / (low * candidate.price.seconds))
-        command = _command(part, point.run, problem, point.tile, text, gain)
-        lever = Lever(what, problem, point.tile, text, gain, *span, _share(champion, part, gain), command)
-        offers.append((number > 0, lever))
-    offers.sort(key=lambda offer: -offer[1].gain)
+    points = [
+        Point(each.kernel, each.tile, problem, each.price)
+        for each in rank(problem, part.limits, usable)
+        if each.tile.text() not in seen
+    ]
+    offers: list[Lever] = []
+    for each, (seconds, sure) in zip(points, expected.of(points) if points else (), strict=True):
+        gain, number = point.seconds / seconds, expected.timings(each.kernel)
+        if gain >= LEAST_GAIN:
+            what = f"price corrected by {number} timings of {each.kernel}" if number else NEVER.format(each.kernel)
+            offers.append(_lever(champion, part, point.run, each.tile.text(), gain, sure, what))
+    offers.sort(key=lambda lever: -lever.gain)
     chosen: list[Lever] = []
-    for measured, most in ((True, A_MATMUL), (False, 1)):
+    for new, most in ((False, A_MATMUL), (True, 1)):
         few: list[Lever] = []
-        for lever in (lever for known_kernel, lever in offers if known_kernel == measured):
+        for lever in (each for each in offers if (expected.timings(each.arm.partition(":")[0]) == 0) == new):
             if len(few) < most and not any(_alike(lever, other) for other in few):
                 few.append(lever)
         chosen += few
     return chosen
+
+
+def _lever(champion: Champion, part: Part, run: str, arm: str, gain: float, sure: float, what: str) -> Lever:
+    """A tile that was not raced, with two thirds of what it may turn out to be as its interval."""
+    control = champion.point.tile
+    span = (gain * math.exp(-sure), gain * math.exp(sure))
+    command = _command(part, run, champion.problem, control, arm, gain)
+    return Lever(what, champion.problem, control, arm, gain, *span, _share(champion, part, gain), command)
 
 
 def _alike(one: Lever, other: Lever) -> bool:
@@ -177,24 +179,17 @@ def _unsettled(part: Part) -> list[Lever]:
     return found
 
 
-def _lost(part: Part, factors: Factors) -> list[Lever]:
+def _lost(part: Part, expected: Expected) -> list[Lever]:
     """Candidates whose end may have been the machine's doing, once each."""
     by_problem = {c.problem: c for c in part.champions}
     found: dict[tuple[Problem, str], Lever] = {}
     for each in part.refused:
-        champion, price = by_problem.get(each.problem), factors.price(each.tile, each.problem)
-        if each.outcome not in MAYBE or champion is None or price is None or not price.seconds > 0:
+        champion = by_problem.get(each.problem)
+        told = expected.one(each.tile, each.problem) if each.outcome in MAYBE and champion is not None else None
+        if champion is None or told is None or (gain := champion.point.seconds / told[0]) < LEAST_GAIN:
             continue
-        low, middle, high, _ = factors.of(each.tile.partition(":")[0], each.problem)
-        point = champion.point
-        gain = point.seconds / (middle * price.seconds)
-        if gain >= LEAST_GAIN:
-            span = (point.seconds / (high * price.seconds), point.seconds / (low * price.seconds))
-            command = _command(part, each.run, each.problem, point.tile, each.tile, gain)
-            what = f"was out before a race: {each.outcome}: {each.reason}"
-            found[each.problem, each.tile] = Lever(
-                what, each.problem, point.tile, each.tile, gain, *span, _share(champion, part, gain), command
-            )
+        what = f"was out before a race: {each.outcome}: {each.reason}"
+        found[each.problem, each.tile] = _lever(champion, part, each.run, each.tile, gain, told[1], what)
     return list(found.values())
 
 
@@ -211,14 +206,11 @@ def _command(part: Part, run: str, problem: Problem, control: str, arm: str, gai
 def read_floor(part: Part, problem: Problem) -> float | None:
     """Seconds to read the packed weights and x and write y once at the device's read rate.
 
-    None where the rate is not known, of grouped matmuls, and from 200 operations a byte on, where reading is no bound.
+    None where the rate is not known, and from 200 operations a byte on, where reading is no bound.
     """
     rate = next((r.ceilings.read_bytes_per_s for r in reversed(part.runs) if r.ceilings is not None), 0.0)
     if not rate and part.limits is not None:
         rate = part.limits.read_gb_per_s * 1e9
-    if not rate or problem.grouped or problem.format not in formats.all_formats():
+    if not rate or problem.format not in formats.all_formats() or intensity(problem) >= MOST_INTENSITY:
         return None
-    size = {"fp32": 4, "fp16": 2, "bf16": 2}
-    nbytes = problem.n * formats.by_name(problem.format).row_bytes(problem.k)
-    nbytes += problem.m * (problem.k * size[problem.x_dtype] + problem.n * size[problem.y_dtype])
-    return nbytes / rate if problem.flops < MOST_INTENSITY * nbytes else None
+    return moved_bytes(problem) / rate

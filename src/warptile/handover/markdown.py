@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 
 from warptile.gguf.escape import printable
 from warptile.race.statistics import UNBOUNDED
 
 
 def cell(text: str) -> str:
-    """Outside text on one line of a table: unprintable characters and column bars escaped."""
-    return printable(" ".join(text.split())).replace("|", "\\|")
+    """Outside text on one line of a table: unprintable characters and column bars escaped, folders left out."""
+    return printable(nameless(" ".join(text.split()))).replace("|", "\\|")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -41,5 +41,5 @@ def time(seconds: float) -> str:
 
 
 def nameless(line: str) -> str:
-    """A line without the folders that its files lie in."""
-    return " ".join(PurePath(word).name if "/" in word else word for word in line.split())
+    """A line without the folders that its files lie in: "/a/b/c.jsonl" is "c.jsonl", "A/A" stays."""
+    return re.sub(r"(?<![\w./])/(?:[^\s/'\"]+/)+([^\s/'\"]*)", r"\1", line)

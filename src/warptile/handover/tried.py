@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from warptile.handover.markdown import cell, ratio, ref, table
 from warptile.handover.parts import Part
 from warptile.handover.rows import Row
+from warptile.record import records_of
 from warptile.words import tile as short_tile
 from warptile.workloads.texts import words_of
 
+SHOWN = 6
 SURPRISES = 8
 LEAST_SURPRISE = 1.5
 
@@ -89,6 +91,30 @@ def _state(row: Row) -> str:
     reasons = dict.fromkeys(reason for each in told for reason in each)
     words += [f"held back: {', '.join(reasons)}" if reasons else "nothing held it back"] if told else []
     return ", ".join(words) or "unknown"
+
+
+def timed(part: Part) -> list[str]:
+    """Each matmul's fastest tiles under the newest driver and compiler, raced or screened, and their place by price."""
+    rows = []
+    for record in records_of(part.history)[:1]:
+        for matmul in sorted(record.matmuls, key=lambda each: (each.problem.m, each.problem)):
+            found = [(tried.tile, tried.seconds, tried.price) for tried in matmul.tried if tried.seconds]
+            prices = sorted(price.seconds for _, _, price in found if price is not None)
+            cells = [
+                f"`{short_tile(tile)}` {seconds / (found[0][1] or seconds):.2f}"
+                + (f" ({prices.index(price.seconds) + 1})" if price is not None else "")
+                for tile, seconds, price in found[:SHOWN]
+                if seconds is not None
+            ]
+            more = f" and {len(found) - SHOWN} slower" if len(found) > SHOWN else ""
+            rows.append((words_of(matmul.problem), ", ".join(cells) + more))
+    if not rows:
+        return []
+    lines = [
+        "Fastest first: time over the fastest's, and in brackets the tile's place among the timed ones by its price of",
+        "then. Times of several screenings are joined through the tiles they share; those of no race are no evidence.",
+    ]
+    return [*lines, "", *table(("matmul", "tiles"), rows)]
 
 
 def refused(part: Part) -> list[str]:

@@ -136,6 +136,7 @@ class Confirmed:
 
     ref: str
     time: str
+    identity: Identity | None
     model: str
     right: bool
     failed: tuple[str, ...]

@@ -68,7 +68,10 @@ class History:
         """The history of entries in this schema's form, as `Journal.read` gives them."""
         found: dict[str, list[Any]] = {name: [] for name in _LISTS}
         history = cls()
-        for entry in entries:
+        whole = list(entries)
+        # A card's lines in a fleet's file refer to each other by what they were called in the card's own journal.
+        names = {entry["origin"]: ref_of(entry) for entry in whole if "origin" in entry}
+        for entry in (_renamed(each, names) if names else each for each in whole):
             try:
                 for name, value in _READERS.get(entry["kind"], _nothing)(entry, history):
                     found[name].append(value)
@@ -108,6 +111,17 @@ class History:
 
 _LISTS = tuple(f.name for f in dataclasses.fields(History) if f.name != "runs")
 _Found = list[tuple[str, Any]]
+
+
+def _renamed(entry: Entry, names: Mapping[str, str]) -> Entry:
+    """An entry whose references are those of this journal."""
+    refs: dict[str, Any] = {}
+    for name in ("hypothesis", "supersedes"):
+        if isinstance(entry.get(name), str):
+            refs[name] = names.get(entry[name], entry[name])
+    if isinstance(entry.get("races"), list):
+        refs["races"] = [names.get(each, each) if isinstance(each, str) else each for each in entry["races"]]
+    return {**entry, **refs}
 
 
 def _problem_of(each: Any) -> Problem | None:
@@ -202,7 +216,8 @@ def _confirmation(entry: Entry, history: History) -> _Found:
     failed = tuple(str(reason) for reason in entry["failed"])
     facts = dict(entry["confirmation"])
     right = bool(entry["right"])
-    return [("confirmations", Confirmed(ref_of(entry), str(entry["time"]), entry["model"], right, failed, facts))]
+    noted = (ref_of(entry), str(entry["time"]), _maybe(Identity, entry["identity"]))
+    return [("confirmations", Confirmed(*noted, str(entry["model"]), right, failed, facts))]
 
 
 def _run(entry: Entry, history: History) -> _Found:

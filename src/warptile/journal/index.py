@@ -16,6 +16,7 @@ from warptile.journal.migrations import migrated
 from warptile.journal.store import EDITED, Journal, JournalWarning, read_lines
 
 _VERSION = 2
+_WAIT_S = 30.0
 _WORDS = 20_000
 _NO_WORDS = frozenset({"race", "samples", "limits", "workload", "check", "source", "sources", "artefact"})
 _TABLES = """
@@ -69,7 +70,7 @@ class Index:
         for attempt in (0, 1):
             connection = None
             try:
-                connection = sqlite3.connect(path)
+                connection = sqlite3.connect(path, timeout=_WAIT_S)
                 if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall():
                         connection.execute(f'DROP TABLE "{name}"')
@@ -80,7 +81,8 @@ class Index:
             except sqlite3.DatabaseError as error:
                 if connection is not None:
                     connection.close()
-                if attempt or path == ":memory:" or not Path(path).is_file():
+                busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+                if attempt or busy or path == ":memory:" or not Path(path).is_file():
                     raise UnusableInput(f"journal index {path}: {error}") from None
                 Path(path).unlink()
         raise AssertionError

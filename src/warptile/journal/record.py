@@ -26,7 +26,7 @@ class Record:
     """Writes to `journal` what a run on one device believes, measures and concludes.
 
     asked: who asked and why. past: entries of earlier runs, in which superseded ones are found. watcher: of the device;
-    by default whatever its driver tells.
+    by default whatever its driver tells, of several of one name by `uuid`.
     """
 
     def __init__(
@@ -37,10 +37,11 @@ class Record:
         asked: Asked | None = None,
         past: Iterable[Entry] = (),
         watcher: Watcher | None = None,
+        uuid: str = "",
     ) -> None:
         self.journal, self.identity, self.limits = journal, identity, limits
         self.asked = asked or Asked()
-        self._watcher = watcher or Watcher.of(identity, limits)
+        self._watcher = watcher or Watcher.of(identity, limits, uuid)
         self._last: dict[str, str] = {}
         for entry in past:
             if entry["kind"] in ("decision", "hypothesis"):

@@ -39,7 +39,7 @@ class Nvml:
             return None
         try:
             return float(ask(self._handle, *arguments))
-        except self._lib.NVMLError:
+        except (self._lib.NVMLError, TypeError, ValueError):
             return None
 
 

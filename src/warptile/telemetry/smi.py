@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 
@@ -56,8 +57,15 @@ def query(fields: tuple[str, ...], uuid: str = "") -> list[list[str]] | None:
 
 def open_sensor(device: str, uuid: str = "") -> Smi:
     """The sensor of a device by its name or UUID. Raises Unknown."""
-    if shutil.which("nvidia-smi") is None:
+    program = shutil.which("nvidia-smi")
+    if program is None:
         raise Unknown("there is no nvidia-smi")
+    return _opened(program, device, uuid)
+
+
+@functools.cache
+def _opened(program: str, device: str, uuid: str) -> Smi:
+    """`open_sensor`, asked once a process: listing the devices takes a second on some machines."""
     rows = [row for row in query(("name", "uuid")) or [] if len(row) == 2]
     if not rows:
         raise Unknown("nvidia-smi lists no device")

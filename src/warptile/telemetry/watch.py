@@ -11,6 +11,7 @@ from warptile.contracts import DeviceState, Identity, Limits
 from warptile.telemetry.sensor import Sample, Sensor, Unknown, find
 
 PERIOD_S = 0.25
+SLOW_PERIOD_S = 2.0
 
 
 class Watched:
@@ -40,39 +41,42 @@ class Watcher:
 
     @contextmanager
     def watching(self) -> Iterator[Watched]:
-        """Sample from now until the block ends: four times a second, or only at its ends where asking is slow.
+        """Sample from now until the block ends, in a thread of its own.
 
-        Both arms of a race run within one span, interleaved, so that asking costs them alike.
+        A quick sensor is asked four times a second and at both ends; of a slow one the answers that arrived by the end
+        count, so that nothing waits for it. Both arms of a race run within one span, interleaved: asking costs them
+        alike.
         """
         found = Watched(DeviceState(why=self._why))
         if self._sensor is None:
             yield found
             return
-        sensor, samples = self._sensor, [self._sensor.read()]
-        ended = threading.Event()
+        sensor, ended = self._sensor, threading.Event()
+        samples: list[Sample | None] = [sensor.read()] if sensor.quick else []
 
         def sample() -> None:
-            while not ended.wait(self._period):
+            if not sensor.quick:
+                samples.append(sensor.read())
+            while not ended.wait(self._period if sensor.quick else SLOW_PERIOD_S):
                 samples.append(sensor.read())
 
-        thread = threading.Thread(target=sample, daemon=True) if sensor.quick else None
-        if thread is not None:
-            thread.start()
+        thread = threading.Thread(target=sample, daemon=True)
+        thread.start()
         try:
             yield found
         finally:
             ended.set()
-            if thread is not None:
+            if sensor.quick:
                 thread.join()
-            samples.append(sensor.read())
-            found.state = summed(sensor, self._why, samples)
+                samples.append(sensor.read())
+            found.state = summed(sensor, self._why, tuple(samples))
 
 
 def summed(sensor: Sensor | None, why: str, samples: Sequence[Sample | None]) -> DeviceState:
     """The state of several samples."""
     answered = [sample for sample in samples if sample is not None]
     if sensor is None or not answered:
-        return DeviceState(why=why or "the driver did not answer")
+        return DeviceState(why=why or "the driver did not answer in time")
     told = [sample.throttle for sample in answered if sample.throttle is not None]
     return DeviceState(
         sensor.source,

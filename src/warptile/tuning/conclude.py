@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warptile.contracts import CandidateRejected, Decision, Problem, Race, Wrong
+from warptile.journal import Prediction
+from warptile.journal.reasons import expectation, predicted
 from warptile.proof.version import PROOF_VERSION
 from warptile.race import decide
 from warptile.tables import Point, Validity
@@ -22,7 +24,12 @@ MOST_ROUNDS = 12288
 """A final race is looked at after 12 rounds, after 24, and so on, and ends here: 11 looks."""
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
+CORRECTED = "corrected price"
 WATCH_DEADLINE_S = 30.0
+WATCH_S = 2.0
+NO_ROOM = "the budget has no room for instrumented runs of every winner: warptile prove --level full makes them"
+WATCH_SHARE = 0.1
+"""Of the budget, for the checked builds of all winners; seconds of the first."""
 
 
 @dataclass(frozen=True)
@@ -144,14 +151,21 @@ def conclude(state: State, problem: Problem) -> None:
 
 
 def _watch(state: State, problem: Problem, winner: str) -> None:
-    """Instrumented builds of a tile that won, before it is kept: they see what no output shows. Raises Wrong where they
-    find a fault; where they cannot be built or take too long, that is said and the winner stays."""
-    source = state.notes.source_of(winner, problem)
+    """A checked build of a tile that won, before it is kept: it sees what no output shows. Raises Wrong on a fault.
+
+    Where it cannot be built, takes too long, or a tenth of the budget is used up, that is said and the winner stays.
+    """
+    source, cost = state.notes.source_of(winner, problem), state.budget.expect("watch", WATCH_S)
     if source in state.watched:
+        return
+    if (len(state.watched) + 1) * cost > WATCH_SHARE * state.budget.seconds or cost > state.budget.left():
+        if NO_ROOM not in state.said:
+            state.said.append(NO_ROOM)
         return
     state.tell("prove", f"{problem.format}  {winner}  instrumented")
     try:
-        state.stand.watch(winner, problem, state.seed, WATCH_DEADLINE_S)
+        with state.budget.step("watch"):
+            state.stand.watch(winner, problem, state.seed, WATCH_DEADLINE_S)
     except Wrong:
         raise
     except CandidateRejected as error:
@@ -189,13 +203,24 @@ def _against_kept(state: State, problem: Problem, challenger: str, seconds: floa
 
 
 def _final(state: State, problem: Problem, stock: str, challenger: str, seconds: float) -> Raced:
-    believed, first = state.notes.hypothesis(problem, stock, challenger), FIRST_ROUNDS
+    said, first = _predicted(state, problem, stock, challenger), FIRST_ROUNDS
+    believed = state.notes.hypothesis(problem, stock, challenger, said=said)
     race, ref = _race(state, "final", problem, stock, challenger, seconds, first, state.seed, believed)
     told, refs = decide(race), [ref]
     if told.outcome == "undecided" and race.low > 1 + race.floor:
         again, ref = _race(state, "confirm", problem, stock, challenger, seconds, first, state.seed + 1, believed)
         told, refs = decide(race, again), [*refs, ref]
     return Raced(race, told, believed, tuple(refs))
+
+
+def _predicted(state: State, problem: Problem, stock: str, challenger: str) -> Prediction | None:
+    """What the corrected prices said before either was measured; None where one of the two has none."""
+    control, arm = (state.standings[problem].expected.get(tile) for tile in (stock, challenger))
+    if control is None or arm is None:
+        return None
+    ratio = control.seconds / arm.seconds
+    paper = predicted(state.notes.price(stock, problem), state.notes.price(challenger, problem))
+    return Prediction(ratio, (control.seconds, arm.seconds), CORRECTED, expectation(ratio), paper.reasons)
 
 
 def _race(

@@ -89,7 +89,7 @@ def explore(state: State, group: Group) -> None:
     bests = {p: min(state.standings[p].timed.values(), default=None) for p in waiting}
     # What is compiled side by side costs little more than one; without that, a batch is cut where time is.
     many = state.width if short else 2 * state.width
-    number = many if state.width > 1 else 1 if short else BATCH
+    number = many if state.width > 1 else BATCH // 2 if short else BATCH
     offers = next_offers(group, number, bests, state.correction(group), state.limits)
     with state.budget.step("batch"):
         before = _bests(state, group)

@@ -17,6 +17,11 @@ def ceilings_job(runtime: Runtime) -> Ceilings:
     return runtime.ceilings()
 
 
+def uuid_job(runtime: Runtime) -> str:
+    """The UUID by which the device's driver knows it; "" where the runtime does not say."""
+    return str(getattr(runtime, "uuid", ""))
+
+
 def compile_ahead_job(
     runtime: Runtime, wanted: Sequence[tuple[str, Problem]], resolve: Resolve = kernels.parse_tile
 ) -> int:

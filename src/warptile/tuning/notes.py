@@ -153,7 +153,7 @@ class Book:
 class Notes(Book):
     """The record of one tune on one device: also of what its table serves from now on.
 
-    asked: who asked and why; past: entries of earlier runs.
+    asked: who asked and why; past: entries of earlier runs; uuid: the device's, where it is known.
     """
 
     def __init__(
@@ -166,8 +166,9 @@ class Notes(Book):
         kernels: Mapping[str, Kernel],
         asked: Asked | None = None,
         past: Iterable[Entry] = (),
+        uuid: str = "",
     ) -> None:
-        super().__init__(Record(journal, identity, limits, asked, past), kernels)
+        super().__init__(Record(journal, identity, limits, asked, past, uuid=uuid), kernels)
         self.journal, self.table, self.recall, self.identity = journal, table, recall, identity
 
     def screening(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from warptile.contracts import Ceilings, Identity, Limits, Problem, Race, Resources, Verdict
 from warptile.race import Screening
@@ -94,4 +94,13 @@ class Stand(Protocol):
 
     def close(self) -> None:
         """End the worker and give the device back."""
+        ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A stand whose device's driver knows it by a UUID."""
+
+    def uuid(self) -> str:
+        """The UUID, "" where the runtime does not say."""
         ...

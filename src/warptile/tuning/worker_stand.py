@@ -14,7 +14,7 @@ from warptile.proof.jobs import RealWeights, prove_random_job, watch_job
 from warptile.race import Screening
 from warptile.race.jobs import BenchWeights, race_job, screen_job
 from warptile.runtimes.worker import Worker
-from warptile.tuning.jobs import ceilings_job, compile_ahead_job, prove_all_job
+from warptile.tuning.jobs import ceilings_job, compile_ahead_job, prove_all_job, uuid_job
 from warptile.tuning.stand import Proof
 
 T = TypeVar("T")
@@ -140,6 +140,10 @@ class WorkerStand:
         """One paired race of all challengers against the incumbent, in their order."""
         arguments = (problem, incumbent, list(challengers), dict(proved), self._weights(problem, seed), seconds, seed)
         return self._run(race_job, *arguments, False, rounds, self._resolve, deadline=deadline)
+
+    def uuid(self) -> str:
+        """By what the driver knows the device, so that its clocks can be told from those of another of its name."""
+        return self._run(uuid_job, deadline=60.0)
 
     def ceilings(self) -> Ceilings:
         """What the device reaches at most, measured on the first call."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from warptile import devices, formats, kernels
@@ -89,6 +91,10 @@ def test_every_format_has_a_valid_tile_of_every_kernel(h200: Limits, name: str) 
     grouped = Problem(name, 4096, 4096, 8, "fp16", "fp16", experts=8, top_k=2)
     for kernel in kernels.for_runtime("cuda"):
         problem = grouped if isinstance(kernel, GroupedKernel) else dense
+        if kernel.name == "triton.gemv_trits":
+            if name != "PTQ1_0":
+                continue
+            problem = replace(dense, m=2)
         assert any(not kernel.broken_rules(t, problem, h200) for t in kernel.space(problem, h200)), kernel.name
 
 

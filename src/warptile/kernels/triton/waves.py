@@ -81,6 +81,6 @@ def codes_spill(limits: Limits, tile_n: int, step: int, warps: int, stages: int,
         return narrow or (warps >= 8 and registers > WAVE64_CODES)
     if threads > THREADS_A_ROW * tile_n or (stages > 2 and 2 * threads > THREADS_A_ROW * tile_n):
         return True
-    # Codes masked for one scale live beside those masked for the next.
-    widest = threads * NARROW_ELEMENTS // (2 if parts > 1 else 1)
+    # Codes masked for one scale live beside those masked for the next, those of a later stage beside both.
+    widest = threads * NARROW_ELEMENTS // (2 if parts > 1 or stages > 2 else 1)
     return registers > WAVE32_CODES or tile_n * step > widest

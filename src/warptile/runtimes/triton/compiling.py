@@ -18,6 +18,7 @@ from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import own_assembler
 from warptile.runtimes.triton.checked_cache import checked_cache
 from warptile.runtimes.triton.hashing import settle
+from warptile.runtimes.triton.marked import REVISION, marked_file
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
@@ -85,8 +86,8 @@ def _box_type(box: Box) -> str:
     return f"tensordesc<{box.type}{list(box.shape)},NVMMASharedLayout({layout})>"
 
 
-def _options(build: Build) -> dict[str, int]:
-    options = {"num_warps": build.warps, "num_stages": build.stages}
+def _options(build: Build) -> dict[str, Any]:
+    options: dict[str, Any] = {"num_warps": build.warps, "num_stages": build.stages}
     if build.early:
         options["launch_pdl"] = True
     if build.registers:
@@ -116,9 +117,15 @@ def lowered(build: Build, target: Any) -> str:
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
     """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, registers, target, the launching function and
     `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else [])] for b in builds]
+    parts = [
+        [lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else []), *_marks(b)] for b in builds
+    ]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _marks(build: Build) -> list[int]:
+    return [REVISION] if build.marked else []
 
 
 def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Compiled:
@@ -133,6 +140,10 @@ def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Com
     positions = tuple(i for i, name in enumerate(names) if name not in taken)
     with cached_in(cache), own_assembler():
         kernel = _checked(build, lambda: triton.compile(source, target=target, options=_options(build)))
+        if build.marked:
+            path = marked_file(kernel.asm["ptx"], Path(triton.knobs.cache.dir))
+            options = _options(build) | {"ir_override": str(path)}
+            kernel = _checked(build, lambda: triton.compile(source, target=target, options=options))
     return Compiled(build, kernel, names, positions)
 
 

@@ -71,6 +71,14 @@ class TritonRuntime:
         self._executed: list[int] = []
         self._ceilings: Ceilings | None = None
 
+    @property
+    def uuid(self) -> str:
+        """The card's UUID, as its maker's own tools have it; "" where torch does not say, or there is no card."""
+        device = self._backend.device
+        if torch.device(device).type != "cuda":
+            return ""
+        return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+
     def limits(self) -> Limits:
         """Limits of this device through CUDA, ROCm or the interpreter."""
         return self._limits

@@ -6,12 +6,8 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
-from triton.experimental.gluon.language.nvidia.hopper import (
-    fence_async_shared,
-    warpgroup_mma,
-    warpgroup_mma_wait,
-)
 
+from warptile.kernels.triton.gemv_mma.activations import power, scaling
 from warptile.kernels.triton.gemv_mma.codes import along
 from warptile.kernels.triton.gemv_mma.layouts import linear, powers, sums_layout
 from warptile.kernels.triton.gluon_names import barrier, copy_later
@@ -79,17 +75,46 @@ def copy_rows(
 
 
 @gluon.jit
-def await_rows(i, STRETCHES: gl.constexpr, DEPTH: gl.constexpr, DIRECT: gl.constexpr):
-    """Before stretch i of the loop: where a batch begins, it must be there, for all warps and, where DIRECT is 2, for
-    the matrix unit."""
+def await_rows(i, STRETCHES: gl.constexpr, DEPTH: gl.constexpr):
+    """Before stretch i of the loop: where a batch begins, it must be there, for all warps."""
     BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
     COUNT: gl.constexpr = batches(STRETCHES, DEPTH)[1]
     for batch in gl.static_range(COUNT):
         if i == batch * BATCH:
             async_copy.wait_group(COUNT - 1 - batch)
-            if DIRECT == 2:
-                fence_async_shared()
             barrier()
+
+
+@gluon.jit
+def into_halves(
+    brain, halves, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, PARTS: gl.constexpr, TOKENS: gl.constexpr,
+    STRETCHES: gl.constexpr,
+):  # fmt: skip
+    """Turn copied bf16 rows into fp16 where they lie (`halves` is the same memory), each token's multiplied by the
+    power of two of `activations`. Returns the bits of each token's largest magnitude, i32[tokens]."""
+    LAY: gl.constexpr = copy_layout(W, N, U, PARTS, TOKENS)
+    async_copy.wait_group(0)
+    barrier()
+    largest = gl.full((W, U, PARTS, TOKENS, 64), 0, gl.int32, LAY)
+    for i in range(STRETCHES):
+        x = brain.index(i).load(LAY).to(gl.float32)
+        largest = gl.maximum(largest, x.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
+    largest = gl.max(gl.max(gl.max(gl.max(largest, 4), 2), 1), 0)
+    factor = power(scaling(largest))
+    factor = gl.expand_dims(gl.expand_dims(gl.expand_dims(gl.expand_dims(factor, 0), 1), 2), 4)
+    for i in range(STRETCHES):
+        x = brain.index(i).load(LAY).to(gl.float32) * factor
+        # Where threads are more than pieces, some hold the same.
+        barrier()
+        halves.index(i).store(x.to(gl.float16))
+    return largest
+
+
+@gluon.jit
+def undo_columns(largest, SUMS: gl.constexpr):
+    """The inverse of the power of two that each token was multiplied by, as a row of sums' columns."""
+    row = gl.convert_layout(power(254 - scaling(largest)), gl.SliceLayout(0, SUMS))
+    return gl.expand_dims(row, 0)
 
 
 @gluon.jit
@@ -98,23 +123,3 @@ def right_factor(memory, W: gl.constexpr, N: gl.constexpr, TOKENS: gl.constexpr,
     x = memory.load(factor_layout(W, N, STEP // 64, TOKENS))
     x = gl.reshape(gl.permute(x, (0, 1, 2, 4, 3)), [W, STEP, TOKENS])
     return gl.convert_layout(x, gl.DotOperandLayout(1, sums_layout(W, N), 2), assert_trivial=True)
-
-
-@gluon.constexpr_function
-def group_layout(N, tokens):
-    """fp32[16 N, tokens]: sums of warp-group matrix instructions, a warp's rows as in `sums_layout`."""
-    return gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[N, 1], instr_shape=[16, tokens, 16])
-
-
-@gluon.jit
-def add_group_step(acc, weights, memory, at, N: gl.constexpr, TOKENS: gl.constexpr):
-    """Sums fp32[16 N, tokens] of `group_layout` with a step's products added: weights fp16[1, 16 N, 128] in any layout
-    that holds the left factor's registers, x in memory[at] and [at + 1], [tokens, 64] each."""
-    OPERAND: gl.constexpr = gl.DotOperandLayout(0, group_layout(N, TOKENS), 2)
-    first, second = gl.split(gl.permute(gl.reshape(weights, [16 * N, 2, 64]), (0, 2, 1)))
-    first = gl.convert_layout(first, OPERAND, assert_trivial=True)
-    second = gl.convert_layout(second, OPERAND, assert_trivial=True)
-    acc = warpgroup_mma(first, memory.index(at).permute((1, 0)), acc, is_async=True)
-    acc = warpgroup_mma(second, memory.index(at + 1).permute((1, 0)), acc, is_async=True)
-    acc, first, second = warpgroup_mma_wait(0, deps=(acc, first, second))
-    return acc

@@ -9,13 +9,13 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from warptile.kernels.triton.gemv_mma.activations import load_pairs, stage, staged_at_once, undo
 from warptile.kernels.triton.gemv_mma.as_it_lies import (
-    add_group_step,
     await_rows,
     batches,
     copy_rows,
-    group_layout,
+    into_halves,
     right_factor,
     rows_layout,
+    undo_columns,
 )
 from warptile.kernels.triton.gemv_mma.codes import along, load_codes, weights_of
 from warptile.kernels.triton.gemv_mma.layouts import sums_layout, x_layout
@@ -116,16 +116,13 @@ def add_stretch(
         s1 = one_step(w1, u)
         s2 = one_step(w2, u)
         sf = one_step(factors, u)
-        if DIRECT == 2:
-            acc = add_group_step(acc, left(s0, s1, s2, sf, L, WARPS, N, 0), memory, (at * U + u) * 2, N, TOKENS)
+        if DIRECT:
+            x = right_factor(memory.index(at).slice(u, 1, 1), WARPS, N, TOKENS, 32 * L[2])
         else:
-            if DIRECT:
-                x = right_factor(memory.index(at).slice(u, 1, 1), WARPS, N, TOKENS, 32 * L[2])
-            else:
-                x = right(memory.index(at).slice(u, 1, 1), L, WARPS, N, TOKENS, COLUMNS)
-            acc = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 0), x, acc)
-            if R == 32 * N:
-                more = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 1), x, more)
+            x = right(memory.index(at).slice(u, 1, 1), L, WARPS, N, TOKENS, COLUMNS)
+        acc = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 0), x, acc)
+        if R == 32 * N:
+            more = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 1), x, more)
     return acc, more
 
 
@@ -166,12 +163,10 @@ def gemv_mma(
         XTYPE: gl.constexpr = X.dtype.element_ty
         PARTS: gl.constexpr = STEP // 64
         held = gl.allocate_shared_memory(
-            XTYPE, [STRETCHES * WARPS * U * PARTS, TOKENS, 64], gl.NVMMASharedLayout(128, 16, 2)
+            gl.float16, [STRETCHES * WARPS * U * PARTS, TOKENS, 64], gl.NVMMASharedLayout(128, 16, 2)
         )
         copied = reinterpreted(held, XTYPE, [STRETCHES, WARPS, U, PARTS, TOKENS, 64], rows_layout())
-        stretches = copied
-        if DIRECT == 2:
-            stretches = held
+        stretches = reinterpreted(held, gl.float16, [STRETCHES, WARPS, U, PARTS, TOKENS, 64], rows_layout())
     else:
         memory = gl.allocate_shared_memory(
             gl.int32,
@@ -214,7 +209,8 @@ def gemv_mma(
             X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
             DEPTH, 0 if PDL else SOON, STRETCHES,
         )  # fmt: skip
-        largest = 0
+        if XTYPE != gl.float16:
+            largest = into_halves(copied, stretches, WARPS, N, U, PARTS, TOKENS, STRETCHES)
     else:
         if PDL:
             low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
@@ -223,15 +219,12 @@ def gemv_mma(
         )
     # Here and not at the first use, which is in the loop.
     barrier()
-    if DIRECT == 2:
-        acc = gl.full((16 * N, TOKENS), 0, gl.float32, group_layout(N, TOKENS))
-    else:
-        acc = gl.full((WARPS, 16 * N, COLUMNS), 0, gl.float32, SUMS)
+    acc = gl.full((WARPS, 16 * N, COLUMNS), 0, gl.float32, SUMS)
     more = acc
     for i in range(0, STRETCHES, DEPTH):
         following = first + (i + DEPTH) * STRETCH
-        if DIRECT:
-            await_rows(i, STRETCHES, DEPTH, DIRECT)
+        if DIRECT != 0 and X.dtype.element_ty == gl.float16:
+            await_rows(i, STRETCHES, DEPTH)
         acc, more = add_stretch(
             acc, more, w0, w1, w2, a, b, c, stretches, i, up, down,
             L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
@@ -262,17 +255,17 @@ def gemv_mma(
                         W, p0, p1, p2, p3, p4, p5, following + 2 * STRETCH, rows0, padded, end,
                         L, WARPS, N, U, ROWS, FULL,
                     )  # fmt: skip
-    if X.dtype.element_ty != gl.float16:
+    if DIRECT == 0 and X.dtype.element_ty != gl.float16:
         inverse = undo(largest, SUMS, TOKENS, COLUMNS, WARPS, N)
         acc = acc * inverse
         more = more * inverse
-    if DIRECT == 2:
-        total = gl.convert_layout(acc, OUT, assert_trivial=True)
-    elif ROWS == 32 * N:
+    if ROWS == 32 * N:
         acc = gl.reshape(gl.permute(gl.join(acc, more), (0, 3, 1, 2)), [WARPS, 32 * N, COLUMNS])
         total = gl.convert_layout(gl.sum(acc, 0), OUT)
     else:
         total = gl.sum(acc, 0)
+    if DIRECT != 0 and X.dtype.element_ty != gl.float16:
+        total = total * undo_columns(largest, OUT)
     column = gl.expand_dims(gl.arange(0, COLUMNS, layout=gl.SliceLayout(0, OUT)), 0)
     token = at_m * TOKENS + column
     total = total * (exponent << 23).to(gl.float32, bitcast=True)

@@ -15,10 +15,9 @@ class GemvMmaTile(Tile):
     warps: of a program; row_warps of them share a part of k, each with 16 or 32 rows of its own, and take `steps` steps
     of the weights' arrangement at a time. ahead: times `steps`, how many steps of weights a warp has on their way from
     memory, in registers. pdl: 1 where a program may start before the launch ahead of it ends (NVIDIA's programmatic
-    dependent launch). registers: the most a thread may have, 0 for the compiler's choice. direct: how fp16 rows of x
-    come to the matrix unit; 0: through registers into shared memory, all of them before the first product; 1: copied to
-    shared memory as they lie, beside the first weights, and loaded by every warp; 2: copied, and taken from there by
-    instructions of four warps.
+    dependent launch). registers: the most a thread may have, 0 for the compiler's choice. direct: how rows of x come
+    to the matrix unit; 0: through registers into shared memory in the order of products, all before the first one;
+    1: copied to shared memory as they lie, beside the first weights.
     """
 
     kernel: ClassVar[str] = "triton.gemv_mma"
