@@ -11,11 +11,11 @@ from rich.text import Text
 
 from warptile import devices, kernels
 from warptile.cli import options, show
+from warptile.cli.reading import history_of
 from warptile.cli.tune_view import grid
 from warptile.contracts import Ceilings, Limits, Problem, UnusableInput
 from warptile.explain import Explanation, Side, Subject, explain, subject
 from warptile.journal import Journal
-from warptile.journal.history import History
 from warptile.record import DeviceRecord, MatmulRecord, records_of
 
 _TYPES = ("fp32", "fp16", "bf16")
@@ -42,7 +42,7 @@ def explain_target(
     From the journal alone: no device is opened.
     """
     journal = Journal(options.places(state, None).state / "journal")
-    found = _device(records_of(History.of(journal)), device)
+    found = _device(records_of(history_of(journal)), device)
     record, limits = found if isinstance(found, tuple) else (found, found.limits)
     on_record = sorted({each.problem.m for each in record.matmuls}) if isinstance(record, DeviceRecord) else []
     ms = options.token_counts(m) if m else tuple(on_record) or options.token_counts(options.DEFAULT_M)
