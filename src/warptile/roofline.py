@@ -26,6 +26,11 @@ def intensity(problem: Problem) -> float:
     return problem.flops / moved_bytes(problem)
 
 
+def arithmetic(runtime: str) -> str:
+    """What `Ceilings.flops_per_s` was measured with on a runtime's devices."""
+    return "dense fp16" if runtime in ("cuda", "hip") else "fp32"
+
+
 def floor_seconds(problem: Problem, ceilings: Ceilings) -> float:
     """max(FLOP / (FLOP/s), moved bytes / (bytes/s))."""
     return max(problem.flops / ceilings.flops_per_s, moved_bytes(problem) / ceilings.read_bytes_per_s)

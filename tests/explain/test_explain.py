@@ -59,7 +59,11 @@ def test_one_token_is_bound_by_memory() -> None:
 def test_words_for_a_matmul() -> None:
     assert subject("q4_k  n=4096 k=14336 m=512", (1,)).problems == (problem_of("Q4_K", 4096, 14336, 512),)
     assert [p.m for p in subject("Q4_K n=4096 k=14336", (1, 8)).problems] == [1, 8]
-    for text in ("Q4_K n=4096", "Q4_K n=0 k=256 m=1", "Q99 n=1 k=1 m=1", "no such model"):
+    # As other verbs print them, so that a line can be copied from one command into the next.
+    for text in ("Q4_K n=4096 k=14336 m=8 fp16", "Q4_K n=4096 k=14336 m=8 dtype=fp16"):
+        found = subject(text, (1,))
+        assert (found.problems, found.typed) == ((problem_of("Q4_K", 4096, 14336, 8, "fp16"),), True)
+    for text in ("Q4_K n=4096", "Q4_K n=0 k=256 m=1", "Q99 n=1 k=1 m=1", "no such model", "Q4_K n=256 k=256 m=1 z=1"):
         with pytest.raises(UnusableInput):
             subject(text, (1,))
 
@@ -78,7 +82,7 @@ def test_the_verb_needs_no_device(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(["explain", "smollm2-135m", *state]) == 0
     assert "in full" in capsys.readouterr().out
     for words, line in (
-        (["Q4_1 n=576 k=577 m=1"], "no kernel here has a valid tile"),
+        (["Q4_1 n=576 k=577 m=1"], "not a multiple of Q4_1's block"),
         (["Q4_1 n=576 k=576", "--device", "nothing"], "no data file of a card of that name"),
     ):
         assert run(["explain", *words, *state]) == 2

@@ -120,3 +120,23 @@ def test_an_entry_with_fields_of_another_hand_is_counted_and_named(
     out, err = capfd.readouterr()
     assert "# Handover" in out
     assert err == "2 entries have fields that no version writes so and are left out: r:4\n"
+
+
+@pytest.mark.parametrize(("name", "value"), [("incumbent_seconds", 0), ("ratio", 0), ("low", -1), ("ratio", "NaN")])
+def test_numbers_that_no_race_has_are_named_and_left_out_everywhere(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, value: float | str
+) -> None:
+    sample = Path(__file__).parent.parent / "data" / "journal" / "schema1-4.jsonl"
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    lines = [json.loads(line) for line in sample.read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "race" and line["stage"] == "final":
+            line["race"][name] = value
+        elif line["kind"] == "race":
+            line["problem"]["n"] = -4
+    (folder / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    state = ("--state", str(tmp_path))
+    for verb, code in ((("journal", "handover"), 0), (("explain", "Q4_K n=256 k=256"), 2), (("report",), 2)):
+        assert run((*verb, *state)) == code
+        assert "2 entries have fields that no version writes so" in capfd.readouterr().err

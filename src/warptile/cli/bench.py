@@ -15,6 +15,7 @@ from warptile.cli import options, show
 from warptile.cli.tune_view import grid
 from warptile.journal import Journal
 from warptile.race.statistics import UNBOUNDED
+from warptile.roofline import arithmetic
 from warptile.tables import Table
 from warptile.tuning.budget import Budget
 from warptile.tuning.worker_stand import WorkerStand
@@ -104,8 +105,8 @@ def _print(report: OpsReport) -> None:
     top = report.ceilings
     console.print(
         Text(
-            f"ceilings measured here: {top.flops_per_s / 1e9:.0f} GFLOP/s fp32, {top.read_bytes_per_s / 1e9:.1f} GB/s"
-            f" read, empty launch {show.duration(top.empty_launch_s)}",
+            f"ceilings measured here: {top.flops_per_s / 1e9:.0f} GFLOP/s {arithmetic(report.identity.runtime)},"
+            f" {top.read_bytes_per_s / 1e9:.1f} GB/s read, empty launch {show.duration(top.empty_launch_s)}",
             style="dim",
         )
     )

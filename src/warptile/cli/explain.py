@@ -11,11 +11,11 @@ from rich.text import Text
 
 from warptile import devices, kernels
 from warptile.cli import options, show
+from warptile.cli.reading import history_of
 from warptile.cli.tune_view import grid
 from warptile.contracts import Ceilings, Limits, Problem, UnusableInput
 from warptile.explain import Explanation, Side, Subject, explain, subject
 from warptile.journal import Journal
-from warptile.journal.history import History
 from warptile.record import DeviceRecord, MatmulRecord, records_of
 
 _TYPES = ("fp32", "fp16", "bf16")
@@ -42,7 +42,7 @@ def explain_target(
     From the journal alone: no device is opened.
     """
     journal = Journal(options.places(state, None).state / "journal")
-    found = _device(records_of(History.of(journal)), device)
+    found = _device(records_of(history_of(journal)), device)
     record, limits = found if isinstance(found, tuple) else (found, found.limits)
     on_record = sorted({each.problem.m for each in record.matmuls}) if isinstance(record, DeviceRecord) else []
     ms = options.token_counts(m) if m else tuple(on_record) or options.token_counts(options.DEFAULT_M)
@@ -147,6 +147,8 @@ def _lines(each: Explanation) -> list[tuple[str, str]]:
         against = "the best challenger against it" if each.outcome != "accept" else "against stock"
         bounds = show.ratio(race.ratio, race.low, race.high)
         lines.append((each.outcome or "raced", f"{against} {bounds}, {race.rounds} rounds, A/A floor {race.floor:.1%}"))
+    elif each.outcome:
+        lines.append((each.outcome, "without a race of its own"))
     lines.append(("why", each.reason))
     if each.roof is not None:
         roof = each.roof
@@ -169,7 +171,9 @@ def _lines(each: Explanation) -> list[tuple[str, str]]:
             ("price", f"put it in place {place.place} of {place.valid} valid tiles ({place.considered} looked at)")
         )
     if each.runner_up is not None and each.ahead is not None:
-        doubt = "" if each.ahead >= 1 else ": less, but screened, not raced"
+        arms = () if each.race is None else (each.race.incumbent.tile, each.race.challenger.tile)
+        why = "its race did not show it faster" if each.runner_up.tile in arms else "screened, not raced against it"
+        doubt = "" if each.ahead >= 1 else f": less, but {why}"
         lines.append(("runner-up", f"{show.tile(each.runner_up.tile)}, {each.ahead:.2f} times its seconds{doubt}"))
     lines += [("other kernel", f"{show.tile(tile)}, {times:.2f} times its seconds") for _, tile, times in each.kernels]
     if each.timed or each.refused:

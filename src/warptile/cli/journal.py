@@ -231,18 +231,13 @@ def handover_document(
     The question, the champions and their evidence, every hypothesis with its prediction and outcome, rejected ones
     included, open levers by what they promise, and the command that repeats each row.
     """
+    from warptile.cli.reading import told
     from warptile.handover import handover, parts_of
-    from warptile.journal.history import History
 
     journal = journal_of(state)
     reading = journal.read()
     runtime, _, name = device.rpartition(":")
-    history = History.read(reading.entries).only(name or None, runtime or None, format)
-    if history.unread:
-        told = (
-            f"{len(history.unread)} entries have fields that no version writes so and are left out: {history.unread[0]}"
-        )
-        show.err().print(show.line(told, "yellow"), soft_wrap=True)
+    history = told(reading).only(name or None, runtime or None, format)
     parts = parts_of(history)
     if not parts:
         raise UnusableInput(f"journal {journal.folder}: nothing was proved, raced or decided{_asked(device, format)}")

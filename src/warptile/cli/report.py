@@ -10,6 +10,7 @@ import typer
 
 import warptile
 from warptile.cli import options, show
+from warptile.cli.reading import history_of
 from warptile.contracts import UnusableInput
 from warptile.journal import Journal
 from warptile.journal.history import History
@@ -40,7 +41,7 @@ def report(
     if not out.parent.is_dir():
         raise UnusableInput(f"{out}: cannot be written: there is no folder {out.parent}")
     journal = Journal(options.places(state, None).state / "journal")
-    found = chosen(History.of(journal), device, journal.folder)
+    found = chosen(history_of(journal), device, journal.folder)
     traced = None if trace is None else read_own_trace(trace)
     try:
         from warptile.report import page, pictures_of

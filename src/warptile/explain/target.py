@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warptile import workloads
-from warptile.check import problem_of
 from warptile.contracts import Problem, UnusableInput
+from warptile.gguf.escape import escaped
+from warptile.workloads.texts import problem_of
 
-_WORDS = re.compile(r"([A-Za-z]\w*)\s+n=(\d{1,9})\s+k=(\d{1,9})(?:\s+m=(\d{1,7}))?(?:\s+(fp32|fp16|bf16))?")
+_TYPE = re.compile(r"\s(fp32|fp16|bf16)$")
 
 
 @dataclass(frozen=True)
@@ -28,20 +29,19 @@ class Subject:
 
 
 def subject(text: str, ms: Sequence[int]) -> Subject:
-    """The problems of `FORMAT n=N k=K [m=M] [fp16]`, or of a model or shape file at every m of `ms`.
+    """The problems of a matmul in words as `workloads.texts` has them (`FORMAT n=N k=K [m=M] [dtype=fp16] ...`, the
+    type also bare), or of a model or shape file; without an m at every one of `ms`.
 
     Raises UnusableInput for a text that is neither.
     """
-    found = _WORDS.fullmatch(" ".join(text.split()))
-    if found is not None:
-        name, n, k, m, dtype = found.groups()
-        counts = [int(m)] if m else list(ms)
-        problems = [problem_of(name, int(n), int(k), each, dtype or "fp32") for each in counts]
-        if any(min(p.n, p.k, p.m) < 1 for p in problems):
-            raise UnusableInput(f"{text!r}: n, k and m are at least 1")
-        return Subject(text, tuple(problems), True, dtype is not None)
-    if not Path(text).exists() and ("=" in text or " " in text):
-        raise UnusableInput(f"{text!r} is no matmul such as 'Q4_K n=4096 k=14336 m=512', and no model or shape file")
+    if not Path(text).exists() and ("=" in text or " " in text.strip()):
+        if "=" not in text:
+            raise UnusableInput(f"{escaped(text)} is no matmul such as 'Q4_K n=4096 k=14336 m=512', and no file")
+        words = _TYPE.sub(r" dtype=\1", " ".join(text.replace(",", " ").split()))
+        said = {word.partition("=")[0] for word in words.split()}
+        counts = [words] if "m" in said else [f"{words} m={m}" for m in ms]
+        problems = [problem_of(each) for each in counts]
+        return Subject(text, tuple(problems), True, not said.isdisjoint(("dtype", "x_dtype", "y_dtype")))
     workload = workloads.load(text)
     problems = [replace(p, count=1) for m in ms for p in workload.problems(m)]
     return Subject(workload.name, tuple(dict.fromkeys(problems)), False)

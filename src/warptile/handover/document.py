@@ -16,6 +16,7 @@ from warptile.handover.markdown import cell, nameless, ratio, ref, table, time
 from warptile.handover.parts import Champion, Part
 from warptile.journal.facts import Run
 from warptile.kernels import all_kernels
+from warptile.roofline import arithmetic
 from warptile.words import tile as short_tile
 from warptile.workloads.texts import words_of
 
@@ -93,7 +94,8 @@ def _question(part: Part) -> list[str]:
     if top is not None:
         lines.append(
             f"- measured ceilings: {top.read_bytes_per_s / 1e9:.0f} GB/s read,"
-            f" {top.flops_per_s / 1e12:.2f} TFLOP/s fp32, empty launch {time(top.empty_launch_s)}"
+            f" {top.flops_per_s / 1e12:.2f} TFLOP/s {arithmetic(part.identity.runtime)},"
+            f" empty launch {time(top.empty_launch_s)}"
         )
     return [*lines, "", *table(("run", "what", "asked because", "ended"), [_run(run) for run in part.runs])]
 

@@ -37,6 +37,7 @@ from warptile.journal.facts import (
     Run,
     Timing,
 )
+from warptile.journal.sound import sound_problem, sound_race, sound_seconds
 from warptile.journal.store import Journal
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ class History:
             try:
                 for name, value in _READERS.get(entry["kind"], _nothing)(entry, history):
                     found[name].append(value)
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
                 found["unread"].append(ref_of(entry))
         for name in _LISTS:
             setattr(history, name, tuple(found[name]))
@@ -133,7 +134,7 @@ def _problem_of(each: Any) -> Problem | None:
 
 
 def _bare(value: Any) -> Problem:
-    return dataclasses.replace(from_json(Problem, value), count=1)
+    return dataclasses.replace(sound_problem(from_json(Problem, value)), count=1)
 
 
 def _maybe(kind: type[T], value: Any) -> T | None:
@@ -153,12 +154,13 @@ def _race(entry: Entry, history: History) -> _Found:
     if entry["stage"] == SCREEN:
         problem = _bare(entry["problem"])
         return [
-            ("timings", Timing(*noted, problem, str(arm["tile"]), str(arm.get("source", "")), float(arm["seconds"]),
-                               int(arm.get("samples") or 0), SCREEN, _maybe(Price, arm.get("predicted"))))
+            ("timings", Timing(*noted, problem, str(arm["tile"]), str(arm.get("source", "")),
+                               sound_seconds(float(arm["seconds"])), int(arm.get("samples") or 0), SCREEN,
+                               _maybe(Price, arm.get("predicted"))))
             for arm in entry["arms"]
             if arm["seconds"] is not None
         ]  # fmt: skip
-    race, stage = from_json(Race, entry["race"]), str(entry["stage"])
+    race, stage = sound_race(from_json(Race, entry["race"])), str(entry["stage"])
     prices = (_maybe(Price, entry["predicted_incumbent"]), _maybe(Price, entry["predicted"]))
     state = from_json(DeviceState, entry["state"])
     found: _Found = [("races", Raced(*noted, stage, race, prices[1], prices[0], entry["hypothesis"], state))]

@@ -55,7 +55,7 @@ def warning_lines(warnings: Iterable[JournalWarning]) -> list[str]:
         if first.setdefault(warning.file, warning) is not warning:
             more[warning.file] += 1
     return [
-        warning.text() + (f"; and so on in {more[file]} more lines" if more[file] else "")
+        warning.text() + (f"; {more[file]} more of its lines are unreadable or were changed" if more[file] else "")
         for file, warning in first.items()
     ]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from warptile.contracts import Ceilings, Identity, Limits, Price, Problem, Race, Resources, Workload
 from warptile.journal.facts import Decided, Proved, Raced, Refused
 from warptile.journal.history import History
+from warptile.journal.record import STUDY
 from warptile.record.scale import joined
 from warptile.tuning.result import bare
 
@@ -19,7 +20,8 @@ FINAL = ("final", "confirm", "recheck")
 @dataclass(frozen=True)
 class Tried:
     """One tile of a matmul. price: on paper. resources: by the driver's compiler. right: what the proof said, None
-    where none is on record. seconds: on the matmul's common scale, None where it was not timed."""
+    where none is on record. seconds: on the matmul's common scale, None where it was not timed or was proved wrong
+    (tiles are screened before they are proved)."""
 
     tile: str
     price: Price | None
@@ -56,11 +58,12 @@ class MatmulRecord:
 
     @property
     def last_race(self) -> Race | None:
-        """The race behind the decision: the last one of the decided pair, else the last of all."""
-        pair = None if self.decided is None else (self.decided.incumbent, self.decided.challenger)
-        mine = [r.race for r in self.races if (r.race.incumbent.tile, r.race.challenger.tile) == pair]
-        found = mine or [r.race for r in self.races]
-        return found[-1] if found else None
+        """The last race of the decided pair, None where none was run; without a decision the last of all."""
+        if self.decided is None:
+            return self.races[-1].race if self.races else None
+        pair = (self.decided.incumbent, self.decided.challenger)
+        mine = (r.race for r in reversed(self.races) if (r.race.incumbent.tile, r.race.challenger.tile) == pair)
+        return next(mine, None)
 
     @property
     def accepted(self) -> bool:
@@ -146,17 +149,16 @@ def _device(history: History, identity: Identity) -> DeviceRecord:
 
 def _matmul(history: History, identity: Identity, problem: Problem) -> MatmulRecord:
     timings = [t for t in history.timings if t.identity == identity and bare(t.problem) == problem]
-    by_ref: dict[str, dict[str, float]] = defaultdict(dict)
-    deciding: dict[str, bool] = {}
+    by_ref: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
+    newest: dict[str, tuple[bool, str, int]] = {}
     prices: dict[str, Price] = {}
     for timing in timings:
-        if timing.seconds is not None:
-            by_ref[timing.ref][timing.tile] = timing.seconds
-            deciding[timing.ref] = timing.stage in FINAL
+        by_ref[timing.ref][timing.tile] = (timing.seconds, max(timing.samples, 1))
+        newest[timing.ref] = (timing.stage in FINAL, timing.time, len(newest))
         if timing.price is not None:
             prices[timing.tile] = timing.price
     # The newest race sets the scale: its seconds are what the table tells.
-    order = sorted(by_ref, key=lambda ref: (deciding[ref], ref), reverse=True)
+    order = sorted(by_ref, key=newest.__getitem__, reverse=True)
     seconds = joined(by_ref[ref] for ref in order)
     proofs = _proofs(history.verdicts, identity, problem)
     prices |= {tile: p.price for tile, p in proofs.items() if p.price is not None and tile not in prices}
@@ -166,12 +168,14 @@ def _matmul(history: History, identity: Identity, problem: Problem) -> MatmulRec
             prices.get(tile),
             proofs[tile].resources if tile in proofs else None,
             proofs[tile].verdict.right if tile in proofs else None,
-            seconds.get(tile),
+            None if tile in proofs and not proofs[tile].verdict.right else seconds.get(tile),
         )
         for tile in dict.fromkeys([*seconds, *prices, *proofs])
     ]
     tried.sort(key=lambda t: (t.seconds is None, t.seconds or 0.0, t.tile))
-    decided = [d for d in history.decisions if d.identity == identity and bare(d.problem) == problem]
+    # What a study concludes of its two arms changes nothing that is served.
+    told = (d for d in history.decisions if d.layout != STUDY)
+    decided = [d for d in told if d.identity == identity and bare(d.problem) == problem]
     races = (r for r in history.races if r.identity == identity and bare(r.race.challenger.problem) == problem)
     refused = (c for c in history.candidates if c.identity == identity and bare(c.problem) == problem)
     return MatmulRecord(

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping
 
 
-def joined(comparisons: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Tile -> seconds on the scale of the first comparison.
+def joined(comparisons: Iterable[Mapping[str, tuple[float, int]]]) -> dict[str, float]:
+    """Tile -> seconds on the scale of the first comparison; a comparison holds (seconds, samples) of each tile.
 
     Seconds of one comparison are comparable with each other only, since a clock drifts between two. A later one is
-    brought to the scale of those before it by the median ratio of the tiles it shares with them; one that shares none
-    is left out. Of a tile that was measured twice the earlier comparison's seconds stand.
+    brought to the scale of those before it by the median ratio of the tiles it shares with them, each weighing as
+    the fewer of its two samples: screening drops a tile after one run, which a cold cache or clock can make 40 times
+    too slow. One that shares none is left out. Of a tile measured twice the earlier comparison's seconds stand.
     """
-    scale: dict[str, float] = {}
+    scale: dict[str, tuple[float, int]] = {}
     for comparison in comparisons:
-        shared = [scale[tile] / seconds for tile, seconds in comparison.items() if tile in scale]
+        shared = [
+            (scale[tile][0] / seconds, min(scale[tile][1], samples))
+            for tile, (seconds, samples) in comparison.items()
+            if tile in scale
+        ]
         if not scale or shared:
-            factor = statistics.median(shared) if shared else 1.0
-            scale = {tile: seconds * factor for tile, seconds in comparison.items()} | scale
-    return scale
+            factor = _median(shared) if shared else 1.0
+            scale = {tile: (seconds * factor, samples) for tile, (seconds, samples) in comparison.items()} | scale
+    return {tile: seconds for tile, (seconds, _) in scale.items()}
+
+
+def _median(weighted: list[tuple[float, int]]) -> float:
+    """The value that half of the weight lies on either side of; the mean of two where it lies between them."""
+    ordered = sorted(weighted)
+    half = sum(weight for _, weight in ordered) / 2
+    below = 0
+    for number, (value, weight) in enumerate(ordered):
+        below += weight
+        if below == half:
+            return (value + ordered[number + 1][0]) / 2
+        if below > half:
+            return value
+    raise AssertionError

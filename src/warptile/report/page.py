@@ -10,6 +10,7 @@ from warptile import words
 from warptile.gguf.escape import printable
 from warptile.record import DeviceRecord
 from warptile.report.pictures import Picture
+from warptile.roofline import arithmetic
 from warptile.trace.spans import Trace
 
 
@@ -49,8 +50,8 @@ def _device(device: DeviceRecord, pictures: Iterable[Picture], number: int) -> s
         facts.append(
             (
                 "ceilings",
-                f"{words.significant(top.read_bytes_per_s / 1e9)} GB/s read, {words.rate(top.flops_per_s)} fp32, empty"
-                f" launch {words.duration(top.empty_launch_s)}, measured on it",
+                f"{words.significant(top.read_bytes_per_s / 1e9)} GB/s read, {words.rate(top.flops_per_s)}"
+                f" {arithmetic(identity.runtime)}, empty launch {words.duration(top.empty_launch_s)}, measured on it",
             )
         )
     if device.older:

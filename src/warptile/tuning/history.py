@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from warptile.contracts import CandidateRejected, Identity, Kernel, Limits, Problem, Race, Tile, UnusableInput
 from warptile.journal import Entry, from_json
+from warptile.journal.sound import sound_problem, sound_race, sound_seconds
 from warptile.search import Correction, Observation, Point
 from warptile.tables import Key
 from warptile.tuning.result import bare
@@ -62,7 +63,7 @@ def past_of(
                 same = (who.get("driver"), who.get("compiler")) == (identity.driver, identity.compiler)
                 doubt = 0.0 if same else OTHER_COMPILER
                 timings += [(*timed, str(entry.get("run", "")), doubt) for timed in _timings(entry)]
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             continue
     found: list[Observation] = []
     for problem, text, source, seconds, run, doubt in reversed(timings):
@@ -92,12 +93,12 @@ def _timings(entry: Entry) -> Iterator[tuple[Problem, str, str, float]]:
     if entry["kind"] != "race":
         return
     if entry["stage"] == "screen":
-        problem = bare(from_json(Problem, entry["problem"]))
+        problem = bare(sound_problem(from_json(Problem, entry["problem"])))
         for arm in entry["arms"]:
             if arm["seconds"] is not None:
-                yield problem, str(arm["tile"]), str(arm["source"]), float(arm["seconds"])
+                yield problem, str(arm["tile"]), str(arm["source"]), sound_seconds(float(arm["seconds"]))
         return
-    race = from_json(Race, entry["race"])
+    race = sound_race(from_json(Race, entry["race"]))
     problem = bare(race.challenger.problem)
     seconds = (race.incumbent_seconds, race.challenger_seconds)
     for arm, source, took in zip((race.incumbent, race.challenger), entry["sources"], seconds, strict=True):

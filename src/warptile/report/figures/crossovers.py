@@ -13,8 +13,8 @@ from warptile.report.pictures import Picture, drawn
 
 PANELS = 6
 TEXT = (
-    "Each kernel's best measured tile at each number of tokens M, in seconds over the fastest of all at that M: the"
-    " line at 1 is served, and lines that cross there are cross-overs."
+    "Each kernel's best measured tile at each number of tokens M, in seconds over the fastest of all at that M."
+    " Where another line comes down to 1 there is a cross-over. Screened times count: what is served was also raced."
 )
 
 

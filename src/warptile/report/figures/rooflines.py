@@ -8,11 +8,12 @@ from warptile import words
 from warptile.record import DeviceRecord
 from warptile.report import style
 from warptile.report.pictures import Picture, drawn
-from warptile.roofline import floor_seconds, intensity
+from warptile.roofline import arithmetic, floor_seconds, intensity
 
 TEXT = (
     "Each line is one matmul: hollow at the stock tile's speed, filled at the chosen tile's. Slanted: the measured read"
-    " rate; level: the measured fp32 rate. Matrix units may go above the level line."
+    " rate; level: the measured rate of arithmetic, of fp32 (which matrix units may go above) or of the library's dense"
+    " fp16 matmul."
 )
 
 
@@ -37,7 +38,8 @@ def picture(device: DeviceRecord) -> Picture:
         xs = np.array([min(xs[0], bend / 2), bend, max(xs[1], bend * 2)])
         axes.plot(xs, np.minimum(xs * top.read_bytes_per_s, top.flops_per_s), color=style.INK, linewidth=1.5)
         axes.annotate(
-            f"{words.significant(top.read_bytes_per_s / 1e9)} GB/s, {words.rate(top.flops_per_s)} fp32",
+            f"{words.significant(top.read_bytes_per_s / 1e9)} GB/s, {words.rate(top.flops_per_s)}"
+            f" {arithmetic(device.identity.runtime)}",
             (xs[-1], top.flops_per_s),
             xytext=(0, 4),
             textcoords="offset points",
