@@ -97,7 +97,7 @@ def prove(
     cases += [("exact", s) for s in todo.exact]
     if blocks is not None:
         cases.append(("real", _real_shape(problem, blocks, todo.random)))
-    cases += [("special", s) for s in todo.special]
+    cases += [("special", s) for s in todo.special if kernel.arithmetic(tile, problem).special]
     cases.append(("whole", todo.whole))
     proof.expect(cases)
     finding = proof.cache.decoded(fmt, seed) or (_decoded_real(fmt, blocks))
