@@ -186,13 +186,13 @@ def attend_one(
     Q, K, V, QBias, KBias, VBias, QNorm, KNorm, Cos, Sin, Position, Keys, Values, Out, Part, Count,
     length, eps, offset, scale,
     BIAS: tl.constexpr, NORM: tl.constexpr, GROUP: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
-    ROWS: tl.constexpr, KEYS: tl.constexpr, SPLITS: tl.constexpr, PDL: tl.constexpr,
+    ROWS: tl.constexpr, LEAST: tl.constexpr, KEYS: tl.constexpr, SPLITS: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """One token's attention, its key and value put into the cache: `rotate` and `attend_many` in one launch.
 
     Keys are cut into at most SPLITS parts of whole KEYS; the program of a key head that ends last joins them, in their
     order. Part: fp32[key heads, SPLITS, GROUP, D + 2]; Count: i32[key heads], zero before and after. Grid (key heads,
-    SPLITS). ROWS: query heads of a key head, at least 16.
+    SPLITS). ROWS: query heads of a key head, at least 16; ROWS / LEAST of them, at least GROUP, are joined.
     """
     shared = tl.program_id(0)
     split = tl.program_id(1)
@@ -249,14 +249,20 @@ def attend_one(
             if tl.atomic_add(Count + shared, 1, sem="acq_rel") == active - 1:
                 parts = Part + shared * (SPLITS * STRIDE) + tl.arange(0, SPLITS) * STRIDE
                 there = tl.arange(0, SPLITS) < active
-                for r in tl.static_range(GROUP):
-                    highs = tl.load(parts + GROUP * D + r, mask=there, other=float("-inf"), cache_modifier=".cg")
-                    sums = tl.load(parts + GROUP * (D + 1) + r, mask=there, other=0, cache_modifier=".cg")
-                    held = tl.load(
-                        parts[:, None] + r * D + d[None, :],
-                        mask=there[:, None] & (d < D)[None, :], other=0, cache_modifier=".cg",
-                    )  # fmt: skip
-                    share = tl.exp2((highs - tl.max(highs, 0)) * (scale * LOG2E))
-                    value = tl.sum(held * share[:, None], 0) / tl.sum(sums * share, 0)
-                    tl.store(Out + (shared * GROUP + r) * D + d, value.to(Out.dtype.element_ty), mask=d < D)
+                # All parts are asked for at once: one wait for the cache, whatever the number of heads.
+                r = tl.arange(0, ROWS // LEAST)
+                asked = there[:, None] & (r < GROUP)[None, :]
+                highs = tl.load(parts[:, None] + GROUP * D + r[None, :], mask=asked, other=0, cache_modifier=".cg")
+                sums = tl.load(parts[:, None] + GROUP * (D + 1) + r[None, :], mask=asked, other=0, cache_modifier=".cg")
+                held = tl.load(
+                    parts[:, None, None] + r[None, :, None] * D + d[None, None, :],
+                    mask=asked[:, :, None] & (d < D)[None, None, :], other=0, cache_modifier=".cg",
+                )  # fmt: skip
+                highs = tl.where(asked, highs, float("-inf"))
+                most_of = tl.max(highs, 0)
+                share = tl.exp2((highs - tl.where(most_of == float("-inf"), 0.0, most_of)[None, :]) * (scale * LOG2E))
+                whole = tl.sum(sums * share, 0)
+                value = tl.sum(held * share[:, :, None], 0) / tl.where(whole > 0, whole, 1.0)[:, None]
+                joined = Out + (shared * GROUP + r[:, None]) * D + d[None, :]
+                tl.store(joined, value.to(Out.dtype.element_ty), mask=(r < GROUP)[:, None] & (d < D)[None, :])
                 tl.store(Count + shared, 0)

@@ -156,10 +156,11 @@ class Step:
         out = torch.empty((tokens, s.heads * s.head), dtype=q.dtype, device=q.device)
         group = s.heads // s.key_heads
         if tokens == 1:
+            heads = triton.next_power_of_2(group)
             attention_device.attend_one[(s.key_heads, SPLITS)](
                 q, k, v, *same, keys, values, out, self._part, self._counts[index], s.length, eps, offset, layer.scale,
                 **common, GROUP=group, WINDOW=layer.window,
-                ROWS=max(LEAST_ROWS, triton.next_power_of_2(group)),
+                ROWS=max(LEAST_ROWS, heads), LEAST=max(LEAST_ROWS, heads) // heads,
                 KEYS=self._keys, SPLITS=SPLITS, num_warps=4, num_stages=2, **self._early,
             )  # fmt: skip
             return out
