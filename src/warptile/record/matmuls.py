@@ -154,7 +154,7 @@ def _matmul(history: History, identity: Identity, problem: Problem) -> MatmulRec
     prices: dict[str, Price] = {}
     for timing in timings:
         by_ref[timing.ref][timing.tile] = (timing.seconds, max(timing.samples, 1))
-        newest[timing.ref] = (timing.stage in FINAL, timing.time, len(newest))
+        newest[timing.ref] = (_decides(history, timing.stage, timing.run), timing.time, len(newest))
         if timing.price is not None:
             prices[timing.tile] = timing.price
     # The newest race sets the scale: its seconds are what the table tells.
@@ -182,10 +182,16 @@ def _matmul(history: History, identity: Identity, problem: Problem) -> MatmulRec
         identity,
         problem,
         tuple(tried),
-        tuple(r for r in races if r.stage in FINAL),
+        tuple(r for r in races if _decides(history, r.stage, r.run)),
         tuple(refused),
         decided[-1] if decided else None,
     )
+
+
+def _decides(history: History, stage: str, run: str) -> bool:
+    """Whether a race was about what is served: a study confirms its arms too."""
+    noted = history.runs.get(run)
+    return stage in FINAL and (noted is None or noted.verb != "study")
 
 
 def _proofs(verdicts: Iterable[Proved], identity: Identity, problem: Problem) -> dict[str, Proved]:
