@@ -164,7 +164,11 @@ def main() -> int:
         }
         rows.append({"case": case, "arms": line, "wrong": wrong})
         (options.out / "few_rows.json").write_text(json.dumps(rows) + "\n")
-        print(f"{name} {n}x{k} m={m} {dtype}: read {floor[0] * 1e6:.2f} pdl {floor[1] * 1e6:.2f}", flush=True)
+        spent = time.monotonic() - start
+        print(
+            f"{name} {n}x{k} m={m} {dtype}: read {floor[0] * 1e6:.2f} pdl {floor[1] * 1e6:.2f} at {spent:.0f} s",
+            flush=True,
+        )
         for text, each in list(line.items())[: options.shown]:
             if not text.startswith("read"):
                 short = text.removeprefix("triton.").replace("tile_", "").replace("split_", "")

@@ -81,7 +81,7 @@ def main() -> int:
         for m in tokens:
             wanted[name, n, k, dtype, m] = limit_tiles(Problem(name, n, k, m, dtype, dtype), limits)
     pairs = [(text, Problem(*key[:3], key[4], key[3], key[3])) for key, texts in wanted.items() for text in texts]
-    compiled = compile_all(card, pairs, options.workers, options.seconds * 0.4)
+    compiled = compile_all(card, pairs, options.workers, options.seconds * 0.6)
     print(
         f"{compiled['compiled']} tiles compiled in {compiled['seconds']:.0f} s; not: {compiled['failed']}", flush=True
     )

@@ -24,6 +24,16 @@ PORTABLE = {
     256: ((64, 1, 4, 3), (64, 1, 4, 2)),
 }
 PORTABLE_UP_TO = 512
+# Where parts or tiles fill less of the device, all steps are shared evenly as well.
+FILLED = 0.8
+# Fields of the loop, most steps a turn, and stages (0: as many as fit) of `gemm_wgmma` by token tile.
+LOOPS = {
+    16: (("hold=0,free=1", 4, 0),),
+    32: (("hold=0,free=1", 4, 0),),
+    64: (("hold=0,free=1", 4, 0), ("hold=0,free=1", 4, 4)),
+    128: (("hold=1,free=1,lean=1", 2, 0), ("hold=0,free=1", 4, 4)),
+    256: (("hold=1,free=1", 1, 0),),
+}
 
 
 def limit_tiles(problem: Problem, limits: Limits) -> list[str]:
@@ -41,28 +51,29 @@ def _wgmma(problem: Problem, limits: Limits) -> Iterator[str]:
     step, units = arranged(problem).step, limits.units
     steps = problem.k // step
     for tile_m in _tokens(problem.m):
-        base = _deepest(problem, limits, f"tile_m={tile_m},tile_k={step},pairs={1 - problem.n % 2},early=1")
         tiles = ceil_div(problem.n, 128) * ceil_div(problem.m, tile_m)
         waves = ceil_div(tiles, units)
         split = min(max(1, units // tiles), steps)
+        while steps % split:
+            split -= 1
+        spreads = [f"split_k={split}"]
         if waves > 1:
-            for group in (4, 8, 16) if problem.m > 8 * tile_m else (8,):
-                yield f"{base},programs={ceil_div(tiles, waves)},group_m={group}"
-        else:
-            for lean in (0, 1):
-                yield f"{base},split_k={split},lean={lean}"
-        if tiles % units and tiles < 4 * units:
-            yield f"{base},split_k=0,programs={units}"
-        if tile_m == 64:
-            wide = ceil_div(problem.n, 256) * ceil_div(problem.m, tile_m)
-            four = _deepest(problem, limits, base.partition(":")[2].partition(",stages")[0] + ",consumers=4")
-            yield f"{four},split_k={min(max(1, units // wide), steps)}"
+            groups = (8, 16) if problem.m > 8 * tile_m else (8,)
+            spreads = [f"programs={ceil_div(tiles, waves)},group_m={group}" for group in groups]
+        if (waves == 1 and tiles * split < FILLED * units) or (tiles % units and 1 < waves < 4):
+            spreads.append(f"split_k=0,programs={units}")
+        for loop, most, stages in LOOPS[tile_m]:
+            for spread in spreads:
+                parts = split if spread == f"split_k={split}" else 1
+                turn = next(t for t in (4, 2, 1) if t <= most and steps % (t * parts) == 0)
+                fields = f"tile_m={tile_m},tile_k={step},pairs={1 - problem.n % 2},early=1,turn={turn},{loop},{spread}"
+                yield f"triton.gemm_wgmma:{fields},stages={stages}" if stages else _deepest(problem, limits, fields)
 
 
 def _deepest(problem: Problem, limits: Limits, fields: str) -> str:
     """The tile with the most stages that fit."""
     text = ""
-    for stages in (2, 3, 4, 5, 6, 7):
+    for stages in range(2, 9):
         wanted = f"triton.gemm_wgmma:{fields},stages={stages}"
         kernel, tile = kernels.parse_tile(wanted)
         if not text or not kernel.broken_rules(tile, problem, limits):
@@ -72,7 +83,9 @@ def _deepest(problem: Problem, limits: Limits, fields: str) -> str:
 
 def _tokens(m: int) -> tuple[int, ...]:
     held = next((t for t in (16, 32, 64, 128, 256) if t >= m), 256)
-    return (held,) if m <= 128 else (128, 256)
+    if m <= 128:
+        return (held,)
+    return (128, 256) if m < 2048 else (256,)
 
 
 def _portable(problem: Problem) -> Iterator[str]:

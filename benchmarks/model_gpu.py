@@ -32,16 +32,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from model_parts.synthetic import LLAMA_8B, SMOLLM2, Shape, write_model
 
 import warptile
+from warptile import kernels
 from warptile.bench.model import random_tokens
+from warptile.contracts import Problem
+from warptile.gguf import open_gguf
+from warptile.kernels.triton.program import Program
+from warptile.layouts.triton.repack import repack
 from warptile.model.cuda import TorchGroup, dequantized
 from warptile.model.modules import QuantEmbedding, QuantLinear
 from warptile.model.runner import Runner
-from warptile.model.step import step as step_module
 from warptile.places import Places
 from warptile.runtimes.triton.ceilings import measure
 from warptile.runtimes.triton.engine import engine_of
+from warptile.torch_ops import TorchWeight, matmul_torch
 from warptile.trace.torch_trace import events
+from warptile.weights import QuantTensor
 
+PARTS = "packing,generating,best_tiles,first,profile,agreeing,routes,beside_dense,deeper"
 ROUNDS = 5
 PROMPTS = (512, 2048)
 GENERATED = 128
@@ -177,12 +184,15 @@ def first_token(path: Path, places: Places) -> tuple[Any, Any]:
     packed, _ = warptile.load(path, "cuda:0", places=places)
     torch.cuda.synchronize()
     after_load = time.perf_counter()
+    packed.hf_quantizer.plan.backend.wait()
+    waited = time.perf_counter() - after_load
     runner = Runner(packed, ROOM)
     int(runner.prefill(random_tokens(packed, 512)).argmax())
     end = time.perf_counter()
     return (packed, runner), {
         "load_s": round(after_load - start, 2),
-        "prompt_s": round(end - after_load, 2),
+        "waited_for_compilers_s": round(waited, 2),
+        "prompt_s": round(end - after_load - waited, 2),
         "total_s": round(end - start, 2),
     }
 
@@ -198,6 +208,91 @@ def first_token_alone(path: Path, places: Places, compiled: Path) -> Any:
     if done.returncode:
         raise RuntimeError(done.stderr[-400:])
     return json.loads(done.stdout.splitlines()[-1]) | {"whole_s": round(whole, 2)}
+
+
+TRIED = (
+    "tile_n=16,tile_m=1,split_k=1,warps=4,row_warps=1,steps=2,ahead=1,pdl=1,registers=72",
+    "tile_n=16,tile_m=1,split_k=1,warps=4,row_warps=1,steps=2,ahead=1,pdl=1,registers=80",
+    "tile_n=32,tile_m=1,split_k=1,warps=4,row_warps=2,steps=2,ahead=2,pdl=1,registers=128",
+    "tile_n=32,tile_m=1,split_k=2,warps=4,row_warps=2,steps=2,ahead=2,pdl=1,registers=128",
+    "tile_n=32,tile_m=1,split_k=4,warps=4,row_warps=2,steps=2,ahead=2,pdl=1,registers=128",
+    "tile_n=64,tile_m=1,split_k=8,warps=4,row_warps=4,steps=2,ahead=2,pdl=1,registers=128",
+    "tile_n=64,tile_m=1,split_k=1,warps=8,row_warps=4,steps=2,ahead=2,pdl=1,registers=128",
+    "tile_n=16,tile_m=1,split_k=4,warps=2,row_warps=1,steps=2,ahead=2,pdl=1,registers=128",
+    "tile_n=16,tile_m=1,split_k=1,warps=8,row_warps=1,steps=2,ahead=2,pdl=1,registers=128",
+    "tile_n=16,tile_m=1,split_k=1,warps=8,row_warps=1,steps=1,ahead=2,pdl=1,registers=96",
+    "tile_n=16,tile_m=1,split_k=2,warps=4,row_warps=1,steps=1,ahead=2,pdl=1,registers=96",
+    "tile_n=16,tile_m=1,split_k=1,warps=4,row_warps=1,steps=1,ahead=2,pdl=1,registers=96",
+    "tile_n=64,tile_m=8,split_k=8,warps=4,row_warps=4,steps=2,ahead=2,pdl=1,registers=128,direct=1",
+    "tile_n=32,tile_m=8,split_k=4,warps=4,row_warps=2,steps=1,ahead=2,pdl=1,registers=128,direct=1",
+)
+"""Tiles of `triton.gemv_mma` that were among the fastest of some matrix in `cuda_few_rows.py`."""
+
+
+def fastest_tiles(packed: Any) -> dict[str, tuple[Problem, list[tuple[str, float]]]]:
+    """Of each packed matrix at one token: (the problem, [(tile, us)], the fastest first). All weights of the model that
+    have the matrix's shape are read one after another under a CUDA graph."""
+    engine = engine_of(DEVICE)
+    weights: dict[Problem, list[TorchWeight]] = {}
+    for group in {id(m.group): m.group for m in packed.modules() if isinstance(m, QuantLinear)}.values():
+        for weight in group.weights():
+            weights.setdefault(Problem(weight.format, weight.n, weight.k, 1, "fp16", "fp16"), []).append(weight)
+    wanted: dict[Problem, list[str]] = {}
+    programs = {}
+    for problem in weights:
+        best = [engine.tile(problem)]
+        for words in TRIED:
+            kernel, tile = kernels.parse_tile(f"triton.gemv_mma:{words}")
+            if not kernel.broken_rules(tile, problem, engine.limits):
+                best.append(tile.text())
+        wanted[problem] = list(dict.fromkeys(best))
+        for text in wanted[problem]:
+            kernel, tile = kernels.parse_tile(text)
+            source = kernel.source(tile, problem, engine.limits)
+            programs.setdefault(source.text, Program.parse(source))
+    engine.backend.ahead(list(programs.values()), None)
+    found = {}
+    for problem, own in weights.items():
+        x = torch.randn(1, problem.k, device=DEVICE, dtype=torch.float16)
+        graphs = {}
+        for text in wanted[problem]:
+            try:
+                matmul_torch(x, own[0], tile=text)
+                graphs[text] = captured(lambda own=own, text=text, x=x: [matmul_torch(x, w, tile=text) for w in own])
+            except Exception as error:
+                print(f"{problem.text()} {text}: {error}"[:200])
+        times: dict[str, list[float]] = {text: [] for text in graphs}
+        for _ in range(5):
+            for text, graph in graphs.items():
+                times[text].append(seconds(graph.replay) / len(own))
+        ranked = sorted((statistics.median(values[1:]) * 1e6, text) for text, values in times.items())
+        found[problem.text()] = problem, [(text, round(us, 2)) for us, text in ranked]
+    return found
+
+
+def captured(work: Callable[[], Any]) -> torch.cuda.CUDAGraph:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph
+
+
+def kernel_table(packed: Any, work: Callable[[], Any]) -> dict[str, Any]:
+    found = [e for e in events(packed, work) if e.where == "device"]
+    total = sum(e.seconds for e in found)
+    by: dict[str, list[float]] = {}
+    for e in found:
+        label = ("* " if e.matmul else "") + e.kernel[:50] + " " + e.layer.rpartition(".")[2]
+        entry = by.setdefault(label, [0, 0.0])
+        entry[0] += 1
+        entry[1] += e.seconds
+    top = sorted(by.items(), key=lambda item: -item[1][1])[:20]
+    return {
+        "ms": round(total * 1e3, 3),
+        "matmul_share": round(sum(e.seconds for e in found if e.matmul) / total, 3),
+        "launches": len(found),
+        "top": [[k, c, round(s * 1e6, 1)] for k, (c, s) in top],
+    }
 
 
 def one(results: Results, shape: Shape, places: Places, wanted: set[str]) -> None:
@@ -224,19 +319,48 @@ def one(results: Results, shape: Shape, places: Places, wanted: set[str]) -> Non
         token = statistics.median(times["packed"]) / GENERATED
         results.put(f"{name} tg{GENERATED}", summary(times, GENERATED) | {"share_of_read": round(read_s / token, 3)})
 
-    def ahead() -> None:
-        """Bytes of the next weights asked for while a small part runs."""
-        arms = {}
-        usual = step_module.AHEAD_BYTES
-        for megabytes in (0, 4, 8, 16, 32):
-            step_module.AHEAD_BYTES = megabytes << 20
-            arms[f"{megabytes} MB"] = decode(Runner(packed, ROOM), GENERATED)
-        step_module.AHEAD_BYTES = usual
-        times = raced(arms)
+    def best_tiles() -> None:
+        """One token by the fastest of some tiles for each matrix, timed on the model's own weights."""
+        engine = engine_of(DEVICE)
+        chosen = fastest_tiles(packed)
+        results.put(f"{name} tiles raced at m=1", {text: ranked[:4] for text, (_, ranked) in chosen.items()})
+        routes = {problem: ranked[0][0] for problem, ranked in chosen.values()}
+        engine.routers.insert(0, routes.get)
+        engine._routes.clear()
+        best = Runner(packed, ROOM)
+        times = raced({"price": decode(runner, GENERATED), "packed": decode(best, GENERATED)})
+        token = statistics.median(times["packed"]) / GENERATED
         results.put(
-            f"{name} tg{GENERATED} by bytes fetched ahead",
-            {arm: round(GENERATED / statistics.median(values), 1) for arm, values in times.items()},
+            f"{name} tg{GENERATED} by raced tiles",
+            summary(times, GENERATED) | {"share_of_read": round(read_s / token, 3)},
         )
+        best.reset()
+        best.prefill(tokens[:512])
+        best.mark()
+        spent = [seconds(lambda: (best.restore(), best.decode(7, GENERATED))) for _ in range(4)]
+        token = statistics.median(spent[1:]) / GENERATED
+        results.put(f"{name} tg{GENERATED} @ d512 by raced tiles", {"share_of_read": round(read_s / token, 3)})
+        runner.replay = False
+        runner.reset()
+        runner.prefill(tokens[:64])
+        results.put(
+            f"{name} kernels of a decode by raced tiles", kernel_table(packed, lambda: runner.prefill(tokens[:1]))
+        )
+        runner.replay = True
+
+    def packing() -> None:
+        """File blocks to quad words on the device: bytes read and written a second, launches one after another."""
+        file, rates = open_gguf(path), {}
+        for tensor in ("blk.0.ffn_up.weight", "blk.0.ffn_down.weight", "token_embd.weight"):
+            w = QuantTensor.from_gguf(path, tensor)
+            source = torch.from_numpy(w.blocks.copy().reshape(-1)).to(DEVICE)
+            repack(w.format, source, *w.shape)
+            spent = seconds(lambda w=w, source=source: [repack(w.format, source, *w.shape) for _ in range(10)]) / 10
+            copied = torch.empty_like(source)
+            plain = seconds(lambda source=source, copied=copied: [copied.copy_(source) for _ in range(10)]) / 10
+            moved = 2 * file.tensor(tensor).nbytes / 1e9
+            rates[f"{w.format.name} {list(w.shape)}"] = [round(moved / spent, 1), round(moved / plain, 1)]
+        results.put(f"{name} packing, and a copy, GB/s", rates)
 
     def agreeing() -> None:
         plain = Runner(packed, ROOM, fused=False, graphs=False)
@@ -254,26 +378,8 @@ def one(results: Results, shape: Shape, places: Places, wanted: set[str]) -> Non
             runner.replay = False
             runner.reset()
             runner.prefill(tokens[:m])
-            found = [e for e in events(packed, lambda m=m: runner.prefill(tokens[:m])) if e.where == "device"]
+            results.put(f"{name} kernels of a {phase}", kernel_table(packed, lambda m=m: runner.prefill(tokens[:m])))
             runner.replay = True
-            total = sum(e.seconds for e in found)
-            by: dict[str, list[float]] = {}
-            for e in found:
-                entry = by.setdefault(
-                    ("* " if e.matmul else "") + e.kernel[:50] + " " + e.layer.rpartition(".")[2], [0, 0.0]
-                )
-                entry[0] += 1
-                entry[1] += e.seconds
-            top = sorted(by.items(), key=lambda item: -item[1][1])[:20]
-            results.put(
-                f"{name} kernels of a {phase}",
-                {
-                    "ms": round(total * 1e3, 3),
-                    "matmul_share": round(sum(e.seconds for e in found if e.matmul) / total, 3),
-                    "launches": len(found),
-                    "top": [[k, c, round(s * 1e6, 1)] for k, (c, s) in top],
-                },
-            )
 
     def routes() -> None:
         engine = engine_of(DEVICE)
@@ -309,7 +415,7 @@ def one(results: Results, shape: Shape, places: Places, wanted: set[str]) -> Non
         for state in ("nothing compiled", "kernels compiled"):
             results.put(f"{name} file to first token, {state}", first_token_alone(path, places, compiled) | bound)
 
-    for part in (generating, ahead, first, profile, agreeing, routes, beside_dense, deeper):
+    for part in (packing, generating, best_tiles, first, profile, agreeing, routes, beside_dense, deeper):
         if part.__name__ in wanted:
             results.part(f"{name} {part.__name__}", part)
     path.unlink()
@@ -321,7 +427,9 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=["8b", "smollm2"])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--tune", type=float, default=0)
-    parser.add_argument("--parts", default="generating,ahead,first,profile,agreeing,routes,beside_dense,deeper")
+    parser.add_argument(
+        "--parts", default="packing,generating,best_tiles,first,profile,agreeing,routes,beside_dense,deeper"
+    )
     parser.add_argument("--first-token", type=Path)
     given = parser.parse_args()
     if given.first_token is not None:

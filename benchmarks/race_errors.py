@@ -81,11 +81,23 @@ def write(path: Path, key: str, row: dict[str, Any]) -> None:
 
 
 def show(options: argparse.Namespace) -> None:
-    """A line a noise and gain."""
-    for key, row in read(options.out).items():
-        low, high = bounds(row["any"], row["tunes"])
-        found = f"tile 1 in {row['right']}, {row['seconds'] / row['tunes']:.0f} s each"
-        print(f"{key}: {row['tunes']} tunes, accepted {row['any']} [{low:.4f}, {high:.4f}], {found}")
+    """A Markdown table, a line a noise."""
+    rows = read(options.out)
+    gains = sorted({float(key.split("|")[1]) for key in rows} - {1.0})
+    print("| noise | equal tiles: accepted |" + "".join(f" {100 * (g - 1):g} % found |" for g in gains) + " a tune |")
+    print("|---|---|" + "---|" * (len(gains) + 1))
+    for name in dict.fromkeys(key.split("|")[0] for key in rows):
+        mine = [rows.get(f"{name}|{gain:g}") for gain in (1.0, *gains)]
+        cells = [_share(row, "any" if i == 0 else "right") for i, row in enumerate(mine)]
+        seconds = [row["seconds"] / row["tunes"] for row in mine if row]
+        print(f"| {name} | {' | '.join(cells)} | {sum(seconds) / len(seconds):.0f} s |")
+
+
+def _share(row: dict[str, Any] | None, what: str) -> str:
+    if row is None:
+        return "-"
+    low, high = bounds(row[what], row["tunes"])
+    return f"{row[what]} of {row['tunes']} [{100 * low:.2g} %, {100 * high:.3g} %]"
 
 
 def plot(options: argparse.Namespace) -> None:

@@ -102,8 +102,8 @@ class Stand:
     def ceilings(self) -> Any:
         return self.runtime.ceilings()
 
-    def ahead(self, wanted: Sequence[Any], deadline: float) -> None:
-        return None
+    def ahead(self, wanted: Sequence[Any], deadline: float) -> int:
+        return 1
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Any:
         from warptile.proof.version import PROOF_VERSION
@@ -139,6 +139,9 @@ class Stand:
 
         arguments = (problem, incumbent, [challenger], proved, self._weights(seed), seconds, seed, fresh, rounds)
         return race_job(self.runtime, *arguments, resolve=self._resolve, most_rounds=most_rounds)[0]
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        return None
 
     def close(self) -> None:
         return None

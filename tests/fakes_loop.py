@@ -24,6 +24,7 @@ from warptile.contracts import (
     Verdict,
     Workload,
     WorkloadRow,
+    Wrong,
 )
 from warptile.places import Places
 from warptile.proof.version import PROOF_VERSION
@@ -105,7 +106,8 @@ def true_seconds(tile: str, problem: Problem) -> float:
 
 @dataclass
 class FakeStand:
-    """Steps that take `step_seconds` of `now` each. faults: what a tile's proof raises; wrong: tiles that fail it.
+    """Steps that take `step_seconds` of `now` each. faults: what a tile's proof raises; wrong: tiles that fail it;
+    watched_wrong: tiles that only their instrumented builds find wrong.
 
     interrupt_at: the step that Ctrl-C interrupts. build: part of every artefact.
     proof_seconds: what a tile's proof takes; round_seconds: what a round of a race takes.
@@ -121,6 +123,7 @@ class FakeStand:
     faults: Mapping[str, CandidateRejected] = field(default_factory=dict)
     race_faults: Mapping[str, CandidateRejected] = field(default_factory=dict)
     wrong: frozenset[str] = frozenset()
+    watched_wrong: frozenset[str] = frozenset()
     interrupt_at: int | None = None
     build: str = "1"
     proof_seconds: Mapping[str, float] = field(default_factory=dict)
@@ -163,6 +166,10 @@ class FakeStand:
 
     def seconds(self, tile: str, problem: Problem) -> float:
         return true_seconds(tile, problem) * self.factor.get(tile, 1.0)
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        if tile in self.watched_wrong:
+            raise Wrong("outside: reads past w")
 
     def screen(
         self,

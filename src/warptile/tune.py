@@ -61,7 +61,8 @@ def tune(
     default uniformly. It is part of what the table holds a winner for. asked: for the journal, who asked and why.
     history: prices are corrected by what the journal holds of this device, so that fewer tiles are measured; False:
     by this run's measurements alone. What is kept is proved and raced either way.
-    Memory stays below four times the largest weight and 500 MB, both processes together.
+    Memory stays below four times the largest weight and 500 MB, both processes together; on a card each of the 16
+    processes at most that compile takes 350 MB more.
     Raises UnusableInput for a source, device, folder, journal or table that cannot be used, and Interrupted
     (a KeyboardInterrupt) where the user stops it; everything measured until then is in the journal.
     """

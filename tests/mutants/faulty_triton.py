@@ -20,7 +20,7 @@ FAULTS: dict[str, tuple[str, tuple[str, str]]] = {
     "rows_unmasked": ("guards", ("mask=(token[:, None] < m) & (out[None, :] < rows)", "mask=out[None, :] < rows")),
     "other_id": ("launch", ("tl.full([], BUILD_ID, tl.uint32)", "tl.full([], BUILD_ID ^ 1, tl.uint32)")),
     "one_row_unwritten": ("written", ("mask=(token[:, None] < m)", "mask=(token[:, None] + 1 < m)")),
-    "sum_of_half": ("nmse", ("total = tl.sum(tl.sum(total, 3), 1)", "total = tl.sum(tl.sum(total, 3), 1) * 0.5")),
+    "sum_of_half": ("bound", ("total = tl.sum(tl.sum(total, 3), 1)", "total = tl.sum(tl.sum(total, 3), 1) * 0.5")),
 }
 """By name: the check that must speak, and the piece of the device code with what stands in its place."""
 

@@ -8,8 +8,9 @@ import re
 import pytest
 
 from warptile import kernels
-from warptile.contracts import Kernel, Limits, Problem, Runtime, Source, Tile
+from warptile.contracts import DoesNotFit, Kernel, Limits, Problem, Runtime, Source, Tile, Wrong
 from warptile.proof import ReferenceCache, prove
+from warptile.proof.jobs import watch_job
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +55,23 @@ def test_a_proof_at_level_full_watches(device: Runtime, cache: ReferenceCache) -
     verdict = prove(device, mutant, tile, problem, "full", cache=cache)
     assert (verdict.right, verdict.failed) == (False, "outside")
     assert "Y[16777215]" in verdict.detail
+
+
+def test_what_is_about_to_be_kept_is_watched(device: Runtime) -> None:
+    """As a job of the worker: a kernel with a fault is wrong, one that the instrument cannot run is no worse for it."""
+    tile = "vulkan.mul_mm_direct:lanes=8,thread_n=4,thread_m=4"
+    problem = Problem("Q4_0", 64, 64, 5)
+    watch_job(device, tile, problem)
+    kernel, parsed = kernels.parse_tile(tile)
+    racy = changed(
+        kernel, r"(mark_executed\(\);\n)", r"\1    if (gl_LocalInvocationIndex == 0u) Y[0x00ffffffu] = 1.0;\n"
+    )
+    with pytest.raises(Wrong, match="outside: line"):
+        watch_job(device, tile, problem, resolve=lambda _: (racy, parsed))
+    many = changed(
+        kernel,
+        r"(mark_executed\(\);\n)",
+        r"\1    for (uint i = 0u; i < 70000u + P.m; ++i) if (P.k + 70000u == i) return;\n",
+    )
+    with pytest.raises(DoesNotFit, match="loops"):
+        watch_job(device, tile, problem, resolve=lambda _: (many, parsed))

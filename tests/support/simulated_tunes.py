@@ -118,8 +118,8 @@ class SimulatedStand:
     def ceilings(self) -> Ceilings:
         return self.device.ceilings()
 
-    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> None:
-        return None
+    def ahead(self, wanted: Sequence[tuple[str, Problem]], deadline: float) -> int:
+        return 1
 
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         self.device.now += PROOF_S
@@ -127,6 +127,9 @@ class SimulatedStand:
         binary = self.device.compile(source)
         verdict = Verdict(True, ("bound",), binary=binary.id, version=PROOF_VERSION)
         return Proof(verdict, binary.key, 0.1)
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """Every tile here is as right as the others."""
 
     def screen(
         self,

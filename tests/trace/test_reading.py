@@ -10,7 +10,7 @@ import pytest
 
 from warptile.contracts import UnusableInput
 from warptile.trace.comparing import compare
-from warptile.trace.kinds import ATTENTION, DENSE, NORM, QUANTIZED, kind_of_kernel
+from warptile.trace.kinds import ATTENTION, DENSE, NORM, POINTWISE, QUANTIZED, ROTARY, kind_of_kernel
 from warptile.trace.reading import KernelTime, read_trace
 
 ROCPROF = """\
@@ -118,4 +118,6 @@ def test_the_gap_is_said_by_kind() -> None:
 def test_kinds_of_well_known_names() -> None:
     assert kind_of_kernel("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT") == DENSE
     assert kind_of_kernel("gemm_kernel") == QUANTIZED
+    own = {"attend_one": ATTENTION, "attend_many": ATTENTION, "add_norm": NORM, "rotate": ROTARY, "gated": POINTWISE}
+    assert {name: kind_of_kernel(name) for name in own} == own
     assert kind_of_kernel("nvjet_hsh", quantized=True) == QUANTIZED

@@ -13,6 +13,7 @@ from warptile.journal import Journal, entries
 from warptile.race import Screened, Screening
 from warptile.search import Correction
 from warptile.tables import Table
+from warptile.tuning import scale
 from warptile.tuning.budget import Budget
 from warptile.tuning.jobs import joined
 from warptile.tuning.notes import Notes
@@ -104,7 +105,7 @@ def test_a_verdict_of_another_proof_version_is_not_recalled(tmp_path: Path) -> N
     assert again.recall.proof(again.source_of(tile, P), [576]) is None
 
 
-def test_screenings_are_joined_on_the_first_ones_scale(tmp_path: Path) -> None:
+def test_screenings_are_joined_on_the_last_ones_scale(tmp_path: Path) -> None:
     notes = notes_on(tmp_path)
     a, b, c = (FakeTile(width, 1).text() for width in (1, 2, 4))
 
@@ -115,9 +116,20 @@ def test_screenings_are_joined_on_the_first_ones_scale(tmp_path: Path) -> None:
     notes.screening(P, screening(a=10.0, b=5.0))
     notes.screening(P, screening(b=10.0, c=8.0))  # the machine became twice as slow
     again = notes_on(tmp_path)
-    assert again.recall.screened(P, again.source_of) == {a: 10.0, b: 5.0, c: 4.0}
+    assert again.recall.screened(P, again.source_of) == pytest.approx({a: 20.0, b: 10.0, c: 8.0})
     changed = notes_on(tmp_path, kernel=FakeKernel(version="2"))
     assert changed.recall.screened(P, changed.source_of) == {}
+
+
+def test_screenings_are_not_joined_through_the_luckiest() -> None:
+    """a came first; b was best by luck (10 % fast) in the first screening, and is what it is in the second. Joined
+    through b, a would look 10 % slower than c, which is equal."""
+    first = scale.joined({}, {"a": 1.0, "b": 0.9})
+    second = scale.joined(first, {"b": 1.0, "a": 1.0, "c": 1.0})
+    assert second["a"] == pytest.approx(second["c"])
+    assert second["b"] == pytest.approx(0.9**0.5)
+    assert scale.anchor({"slow": 5.0, "a": 1.0, "b": 0.9}) == "a"
+    assert scale.joined(second, {"b": 2.0, "c": 2.2}, thorough=True)["c"] == 2.2
 
 
 def test_strange_entries_are_passed_over(tmp_path: Path) -> None:

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 
 class WarptileError(Exception):
-    """Base of every error warptile raises on purpose. `str(error)` is one line for a person."""
+    """Base of every error warptile raises on purpose. `str(error)` is one line for a person.
+
+    What cannot be printed is escaped, since messages quote files and names from elsewhere.
+    """
+
+    def __str__(self) -> str:
+        return "".join(c if c.isprintable() else repr(c)[1:-1] for c in super().__str__())
 
 
 class UnusableInput(WarptileError):

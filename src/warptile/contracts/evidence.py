@@ -30,7 +30,8 @@ class Arithmetic:
     weights, activations: type each operand has when it is multiplied ("fp32", "fp16"; "fp16 scales": whole-number codes
     whose scale and minimum were rounded to fp16), or the block format it was quantized to ("q8_1"). accumulator:
     "fp32", "fp16" or "int32" (fp32 across blocks). depth: the longest chain of additions one accumulator takes part in,
-    before partial sums are combined; parts: how many partial sums are combined.
+    before partial sums are combined; parts: how many partial sums are combined. special: NaN and Inf come out as such,
+    and activations up to 2^15 are within its range; False where sums are clamped, or a block's sum is kept in fp16.
     """
 
     weights: str
@@ -38,6 +39,7 @@ class Arithmetic:
     accumulator: str
     depth: int
     parts: int = 1
+    special: bool = True
 
     @property
     def quantizes_activations(self) -> bool:

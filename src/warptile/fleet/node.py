@@ -150,6 +150,11 @@ class QuietStand:
         with self._turn(alone=False):
             return self._stand.ahead(wanted, deadline)
 
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """See `Stand`."""
+        with self._turn(alone=False):
+            self._stand.watch(tile, problem, seed, deadline)
+
     def prove(self, tile: str, problems: Sequence[Problem], seed: int, deadline: float) -> Proof:
         """See `Stand`."""
         with self._turn(alone=False):

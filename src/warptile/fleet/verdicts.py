@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Measured:
-    """One card's answer: stock seconds / winner's seconds, paired, in [low, high]; floor: its A/A half-width."""
+    """One card's answer: stock seconds / winner's seconds, paired, in [low, high]; floor: its A/A floor."""
 
     card: str
     ratio: float

@@ -176,7 +176,7 @@ def _race(entry: Entry, history: History) -> _Found:
 
 def _verdict(entry: Entry, history: History) -> _Found:
     proved = Proved(
-        *_noted(entry), entry["tile"], _bare(entry["problem"]), from_json(Verdict, entry["verdict"]),
+        *_noted(entry), from_json(str, entry["tile"]), _bare(entry["problem"]), from_json(Verdict, entry["verdict"]),
         str(entry.get("artefact", "")), float(entry["compile_seconds"]), _maybe(Price, entry["predicted"]),
         _maybe(Resources, entry["resources"]), str(entry["verb"]),
     )  # fmt: skip
@@ -184,8 +184,9 @@ def _verdict(entry: Entry, history: History) -> _Found:
 
 
 def _candidate(entry: Entry, history: History) -> _Found:
-    tile, problem, price = entry["tile"], _bare(entry["problem"]), _maybe(Price, entry["predicted"])
-    return [("candidates", Refused(*_noted(entry), tile, problem, entry["outcome"], entry["reason"], price))]
+    tile, outcome, reason = (from_json(str, entry[name]) for name in ("tile", "outcome", "reason"))
+    problem, price = _bare(entry["problem"]), _maybe(Price, entry["predicted"])
+    return [("candidates", Refused(*_noted(entry), tile, problem, outcome, reason, price))]
 
 
 def _hypothesis(entry: Entry, history: History) -> _Found:

@@ -178,7 +178,12 @@ class Index:
 
 
 def read_hit(folder: Path, hit: Hit) -> Entry:
-    """The whole entry an index line points at, read from its file, in this schema's form."""
+    """The whole entry an index line points at, read from its file, in this schema's form.
+
+    Raises UnusableInput where the index, which is a file like others, names no file of the journal's folder.
+    """
+    if Path(hit.file).name != hit.file or not hit.file.endswith(".jsonl"):
+        raise UnusableInput(f"journal index: {hit.file!r:.80} is no file of the journal")
     with (folder / hit.file).open("rb") as stream:
         stream.seek(hit.offset)
         entry: Entry = json.loads(stream.readline())
@@ -194,17 +199,17 @@ def _columns(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     believed = arms[-1] if entry["kind"] == "hypothesis" and isinstance(arms, list) and arms else ""
     tile = entry.get("tile") or challenger.get("tile") or believed or entry.get("challenger") or point.get("tile") or ""
     return (
-        str(entry.get("time", "")),
-        str(entry.get("run", "")),
-        str(entry["kind"]),
-        str(_object(entry.get("identity")).get("device", "")),
-        str(problem.get("format", "")),
+        _text(entry.get("time", "")),
+        _text(entry.get("run", "")),
+        _text(entry["kind"]),
+        _text(_object(entry.get("identity")).get("device", "")),
+        _text(problem.get("format", "")),
         *(_whole(problem.get(name, point.get(name))) for name in ("n", "k", "m")),
-        str(tile),
-        _outcome(entry),
+        _text(tile),
+        _text(_outcome(entry)),
         _whole(entry.get("seq")),
-        _kernels(entry),
-        " ".join(_texts(entry))[:_WORDS],
+        _text(_kernels(entry)),
+        _text(" ".join(_texts(entry))[:_WORDS]),
     )
 
 
@@ -259,5 +264,10 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def _text(value: Any) -> str:
+    """As text that a database takes: half a surrogate pair, which JSON may hold, as its escape."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
 def _whole(value: Any) -> int:
-    return value if type(value) is int else 0
+    return value if type(value) is int and abs(value) < 1 << 63 else 0

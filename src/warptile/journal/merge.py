@@ -14,6 +14,7 @@ import gzip
 import json
 import os
 import secrets
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from warptile.journal.migrations import migrated
 from warptile.journal.store import Journal, JournalWarning, Line, check_of, parse_lines, read_lines, warnings_of
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
+MOST_BYTES = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,8 @@ def _files(sources: Sequence[Path]) -> list[Path]:
 
 def _read(file: Path, merged: Merged) -> list[Theirs]:
     try:
-        raw = file.read_bytes()
-        data = gzip.decompress(raw) if file.name.endswith(".gz") else raw
-    except (OSError, EOFError) as error:
+        data = _unpacked(file) if file.name.endswith(".gz") else file.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UnusableInput(f"journal {file}: cannot be read: {reason}") from None
     lines = list(parse_lines(file, data.splitlines(keepends=True)))
@@ -139,6 +140,15 @@ def _read(file: Path, merged: Merged) -> list[Theirs]:
         entry = migrated(value, run, seq) | {"run": run, "seq": seq}
         found.append(Theirs(run, seq, entry, data[line.offset : line.end], numbered))
     return found
+
+
+def _unpacked(file: Path) -> bytes:
+    """A gzip file's content. Raises UnusableInput past `MOST_BYTES`, as small files of endless zeros would go."""
+    with gzip.open(file) as stream:
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise UnusableInput(f"journal {file}: unpacks to more than {MOST_BYTES >> 20} MiB")
+    return data
 
 
 def _plain(run: str) -> bool:

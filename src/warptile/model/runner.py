@@ -63,6 +63,10 @@ class Runner:
         self._chunks = tuple(sorted(chunks, reverse=True))
         self._seen: set[int] = set()
         self._compiled: set[int] = set()
+        if self._step is not None and self.device.type == "cuda":
+            # Here, while the matmuls of a model that was just loaded are compiled by other processes.
+            for tokens in (1, *(chunk for chunk in self._chunks[-1:] if chunk <= length)):
+                self._step.warm(tokens)
         self._captured: dict[int, _Graph] = {}
         self._cache: Any = None
         self._marked: tuple[int, Any] = (0, None)

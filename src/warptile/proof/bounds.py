@@ -9,25 +9,26 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
 1. Decode. A weight is scale * (code - offset) - minimum. A device may round each term once (Higham 2.4) and their
    difference once, so |decoded - w| <= gamma_2 A: relative to A and not to |w|, since the terms may cancel. The
    reference decode is fp32 as well: gamma_2 A again.
-2. Operands. Rounded to fp16, v moves by at most 2 u16 |v| + 2^-24: twice the unit roundoff and one subnormal spacing,
-   because Vulkan leaves the direction of a conversion to fp16 to the device (specification, "Precision and Operation
-   of SPIR-V Instructions"); activations that arrive as fp16 do not move. Rounded to bf16 or tf32, v moves by at most
-   2 u |v| with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the smallest normal number. A weight made in fp16
-   over its row's unit ("fp16 unit": `layouts.triton.arrangement`) has scale and minimum rounded to fp16, then the
-   product, then the difference: 2 u16 A + u16 |w|, and where one of the four is subnormal half a spacing of 2^-24
-   units each. With both, a weight is off by at most e_w = alpha A + beta |w| + eta_w + upsilon U (U: the unit) and an
-   activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| +
-   e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| + |m| by at most 2 u16 A, and by one
-   subnormal spacing for each of at most 128 steps and the minimum. Activations quantized to int8 in blocks ("q8_1":
-   32 elements; "q8_N": N): with a the largest |x| of the block, s = fl(a fl(1 / 127)) is a / 127 but for two
-   roundings, and fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5 units in the last place,
-   five roundings). The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8 |x| and e_x = a (1 +
-   gamma_2) / 254 + gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 * 2^-126.
+2. Operands, of at most fp16's 65504 where they become fp16. Rounded to fp16, v moves by at most 2 u16 |v| + 2^-24:
+   twice the unit roundoff and one subnormal spacing, because Vulkan leaves the direction of a conversion to fp16 to
+   the device (specification, "Precision and Operation of SPIR-V Instructions"); activations that arrive as fp16 do not
+   move. Rounded to bf16 or tf32, v moves by at most 2 u |v| with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the
+   smallest normal number. A weight made in fp16 over its row's unit ("fp16 unit": `layouts.triton.arrangement`) has
+   scale and minimum rounded to fp16, then the product, then the difference: 2 u16 A + u16 |w|, and where one of the
+   four is subnormal half a spacing of 2^-24 units each. With both, a weight is off by at most e_w = alpha A + beta |w|
+   + eta_w + upsilon U (U: the unit) and an activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) -
+   sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| +
+   |m| by at most 2 u16 A, and by one subnormal spacing for each of at most 128 steps and the minimum. Activations
+   quantized to int8 in blocks ("q8_1": 32 elements; "q8_N": N): with a the largest |x| of the block, s = fl(a fl(1 /
+   127)) is a / 127 but for two roundings, and fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5
+   units in the last place, five roundings). The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8
+   |x| and e_x = a (1 + gamma_2) / 254 + gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 *
+   2^-126.
     Activations brought into fp16's upper range by a power of two, the largest magnitude a of their part of a row going
     into [2^14, 2^15) ("fp16 over its largest"), move by u16 |x| (bf16: not at all), or by half a subnormal spacing:
-    2^-25 / 2^14 of a, which is at most sum |x|. Activations as whole numbers below 2^19 times a power of two, the
+    2^-25 / 2^14 of a, which is at most sum |x|. Activations as whole numbers below 2^20 times a power of two, the
     largest magnitude a of a block of 128 within a factor of two of the largest ("fixed 128"), move by half of one:
-    2^-19 of a, which is at most sum |x|, or 2^-114 where the power would be beyond its range.
+    2^-20 of a, which is at most sum |x|, or 2^-114 where the power would be beyond its range.
 2a. llama.cpp's int8 kernel keeps scales of activations as fp16 ("q8_1 fp16"): s moves by at most 2 u16 s and one
     subnormal spacing, so s code, of magnitude at most a, by 2 u16 a (1 + gamma_2) + 127 * 2^-24. A minimum is
     multiplied by the sum of its block's activations, kept as fp16 too: its move counts as a second one of the weight's
@@ -42,6 +43,11 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
 3. Summation. A term passes one multiplication and at most `depth` additions in its accumulator, then `parts` additions
    where partial sums are combined; the first addition (to zero) is exact, so at most depth + parts roundings, in any
    order (Higham 3.5): gamma_{depth + parts} * (sum |x| |w| + E). A fused multiply-add rounds less often.
+   A matrix unit keeps products exact, aligns b of them and the accumulator to the largest and cuts what lies below:
+   each of b + 1 addends moves by at most 2 u of the sum of magnitudes (Fasi, Higham, Mikaitis, Pranesh, Numerical
+   behavior of NVIDIA tensor cores, PeerJ Computer Science 7 (2021) e330; b = 4 on the first, more since). That is 2 (b
+   + 1) / b u a term, at most 2.5 u, where a term above has 1: operands of fewer bits than fp32 may be multiplied
+   there, so their depth counts 2.5 times.
    An "int32" accumulator sums the products of a block exactly; what is rounded are the block's scaled sum and minimum,
    so the same holds with A in place of |w|: their difference may cancel.
    An underflow costs at most the smallest normal number per operation (devices may flush): 2 k * 2^-126 (fp16: 2^-14).
@@ -52,6 +58,7 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -68,8 +75,10 @@ LARGEST_CODE = 255
 """Of any format: codes are at most eight bits, codebook values at most a signed byte."""
 LARGEST_STEP = 128
 FIXED = "fixed 128"
-"""Activations as whole numbers below 2^19, see step 2."""
+"""Activations as whole numbers below 2^20, see step 2."""
 
+MATRIX_UNIT = 2.5
+"""Unit roundoffs a term of a matrix unit's sum, see step 3."""
 ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType(
     {"q8_1": 32, "q8_64": 64, "q8_128": 128, "q8_256": 256, "q8_1 fp16": 32}
 )
@@ -191,7 +200,7 @@ def weight_moves(kind: str) -> Moves:
 def activation_moves(kind: str, stored: str) -> Moves:
     """e_x of an activation of type `stored` that is multiplied as `kind`."""
     if kind == FIXED:
-        return Moves(0.0, 0.0, 2.0**-114, spread=2.0**-19)
+        return Moves(0.0, 0.0, 2.0**-114, spread=2.0**-20)
     if kind in ACTIVATION_BLOCKS:
         near = gamma(2, ROUNDOFF["fp32"])
         if kind.endswith(" fp16"):
@@ -246,7 +255,8 @@ def element_bound(
         raise Unbounded(f"the proof has no error bound for accumulators of type {arithmetic.accumulator!r}")
     moved = weight_moves(arithmetic.weights), activation_moves(arithmetic.activations, x_dtype)
     operands = operand_error(sums, *moved, k)
-    roundings = arithmetic.depth + arithmetic.parts
+    on_matrix_unit = not in_blocks and accumulator == "fp32" and not arithmetic.weights.startswith("fp32")
+    roundings = math.ceil(arithmetic.depth * (MATRIX_UNIT if on_matrix_unit else 1.0)) + arithmetic.parts
     summed = sums.products + operands
     underflow: Array | float = 2 * k * SMALLEST_NORMAL[accumulator]
     if in_blocks:

@@ -39,10 +39,11 @@ from warptile.proof.references import ReferenceCache, Wanted
 from warptile.proof.runs import ChosenRows, Real, run
 from warptile.proof.shapes import Shape, plan
 
-SHAPES = {"full": 2, "deep": 6}
-"""Shapes that are watched, by level; the smallest that leave the first tile along m and n."""
+SHAPES = {"winner": 1, "full": 2, "deep": 6}
+"""Shapes that are watched, by level; the smallest that leave the first tile along m and n. "winner" is no level of
+`prove`: it is asked of a tile that is about to be kept."""
 
-ORDERS = {"full": 3, "deep": 12}
+ORDERS = {"winner": 1, "full": 3, "deep": 12}
 """Other orders that the largest of them runs in, by level."""
 
 

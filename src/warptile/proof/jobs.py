@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warptile import kernels
-from warptile.contracts import Kernel, Problem, Runtime, Tile, UnusableInput, Verdict
+from warptile.contracts import CompileFailed, Instrument, Kernel, Problem, Runtime, Tile, UnusableInput, Verdict, Wrong
+from warptile.proof.instrumented import instrumented
 from warptile.proof.proving import prove
 from warptile.proof.random_shapes import prove_random
 from warptile.proof.references import ReferenceCache
@@ -18,6 +19,9 @@ from warptile.weights import QuantTensor
 
 Resolve = Callable[[str], tuple[Kernel, Tile]]
 _REFERENCES = "proof.references"
+_CHECKED: tuple[Instrument, ...] = ("checked",)
+WATCHED = frozenset({"outside", "barrier", "race", "uninitialised", "once"})
+"""Checks whose word of a checked build is enough to reject a tile that is about to be kept."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,22 @@ def prove_random_job(
     kernel, parsed = resolve(tile)
     cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
     return prove_random(runtime, kernel, parsed, problem, seconds, seed, cache=cache)
+
+
+def watch_job(
+    runtime: Runtime, tile: str, problem: Problem, seed: int = 0, resolve: Resolve = kernels.parse_tile
+) -> None:
+    """A checked build of a tile on one small shape. Raises Wrong with what a check of `WATCHED` finds.
+
+    Where the rewritten kernel does not run to its end, or its output is none, the rewriting or the driver may be to
+    blame and not the tile, whose own proof was right: raises CompileFailed, and what `instrumented` raises.
+    """
+    kernel, parsed = resolve(tile)
+    cache = scratch(runtime).setdefault(_REFERENCES, ReferenceCache())
+    found = instrumented(runtime, kernel, parsed, problem, "winner", seed, cache, instruments=_CHECKED)
+    if found is not None:
+        kind = Wrong if found.check in WATCHED else CompileFailed
+        raise kind(f"{found.check}: {found.detail}")
 
 
 def real_blocks(real: RealWeights, problem: Problem) -> NDArray[np.uint8]:

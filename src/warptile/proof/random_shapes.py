@@ -46,6 +46,7 @@ def prove_random(
     steps = np.array([max(1, step) for step in kernel.boundaries(tile)], np.float64)
     steps[2] = max(1.0, steps[2] / block)
     rng = np.random.default_rng(seed)
+    kinds = KINDS if kernel.arithmetic(tile, problem).special else KINDS[:2]
     end = clock() + seconds
     finding: Finding | None = None
     done, refused = 0, 0
@@ -57,7 +58,7 @@ def prove_random(
             refused += 1
             continue
         proof.seed = seed + done // SHAPES_A_SEED
-        kind = KINDS[done % len(KINDS)]
+        kind = kinds[done % len(kinds)]
         proof.expect([(kind, shape)])
         finding = proof.prove_shape(kind, shape, None)
         done += 1

@@ -95,32 +95,6 @@ def run(
         return placed.outcome(runtime, runtime.executed_ids(), faults)
 
 
-def run_twice(
-    runtime: Runtime,
-    kernel: Kernel,
-    tile: Tile,
-    problem: Problem,
-    binary: Binary,
-    x: Real,
-    packed: PackedWeights,
-) -> tuple[Outcome, Outcome]:
-    """Both runs of `run`, in one submission where no scratch buffer is shared between them: waiting for a device costs
-    more than a small shape does."""
-    arguments = (runtime, kernel, tile, problem, binary, x, packed)
-    with _placed(*arguments, False) as first:
-        if any(isinstance(b, Scratch) for launch in first.launches for b in launch.buffers):
-            runtime.execute(first.launches)
-            return first.outcome(runtime, runtime.executed_ids()), run(*arguments, True)
-        with _placed(*arguments, True) as second:
-            _poison_shared(runtime, binary)
-            runtime.execute([*first.launches, *second.launches])
-            executed, count = runtime.executed_ids(), len(first.launches)
-            return (
-                first.outcome(runtime, executed[:count]),
-                second.outcome(runtime, executed[count:]),
-            )
-
-
 @dataclass(frozen=True)
 class _Placed:
     """Launches of one run, with what was placed for them. inputs: by name, what was uploaded and where."""

@@ -68,8 +68,9 @@ class Points:
 
     @cached_property
     def log_prices(self) -> NDArray[np.float64]:
-        """Natural logarithms of the paper seconds."""
-        return np.log([point.price.seconds for point in self.points])
+        """Natural logarithms of the paper seconds, taken as 1 ps to 11 days."""
+        found: NDArray[np.float64] = np.log(np.clip([point.price.seconds for point in self.points], 1e-12, 1e6))
+        return found
 
     @cached_property
     def blocks(self) -> Mapping[str, Block]:

@@ -74,7 +74,7 @@ class Point:
     """The winner at one measured m.
 
     tile: its text form; stock: the tile it was raced against; seconds, stock_seconds: medians of that race.
-    ratio: stock seconds / winner's seconds, paired, with the interval [low, high]; floor: the A/A half-width.
+    ratio: stock seconds / winner's seconds, paired, with the interval [low, high]; floor: the A/A floor (`Race`).
     rounds: how many it had. outcome, reason: the decision. measured: UTC time; run: the journal's run that measured it.
     """
 

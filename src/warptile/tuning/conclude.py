@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warptile.contracts import CandidateRejected, Decision, Problem, Race
+from warptile.contracts import CandidateRejected, Decision, Problem, Race, Wrong
 from warptile.journal import Prediction
 from warptile.journal.reasons import expectation, predicted
 from warptile.proof.version import PROOF_VERSION
@@ -25,6 +25,11 @@ MOST_ROUNDS = 12288
 RECHECK_ROUNDS = 12
 OVERHEAD_S = 1.0
 CORRECTED = "corrected price"
+WATCH_DEADLINE_S = 30.0
+WATCH_S = 2.0
+NO_ROOM = "the budget has no room for instrumented runs of every winner: warptile prove --level full makes them"
+WATCH_SHARE = 0.1
+"""Of the budget, for the checked builds of all winners; seconds of the first."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,8 @@ def conclude(state: State, problem: Problem) -> None:
         try:
             challenger = _against_kept(state, problem, challenger, seconds)
             final = _final(state, problem, standing.stock, challenger, seconds)
+            if final.told.outcome == "accept":
+                _watch(state, problem, challenger)
         except CandidateRejected as error:
             state.drop(problem, challenger, error, _deadline(seconds))
             conclude(state, problem)
@@ -141,6 +148,29 @@ def conclude(state: State, problem: Problem) -> None:
         winner = challenger if final.told.outcome == "accept" else standing.stock
         if final.race.rounds or winner in standing.seconds:
             _keep(state, problem, winner, final, final.told)
+
+
+def _watch(state: State, problem: Problem, winner: str) -> None:
+    """A checked build of a tile that won, before it is kept: it sees what no output shows. Raises Wrong on a fault.
+
+    Where it cannot be built, takes too long, or a tenth of the budget is used up, that is said and the winner stays.
+    """
+    source, cost = state.notes.source_of(winner, problem), state.budget.expect("watch", WATCH_S)
+    if source in state.watched:
+        return
+    if (len(state.watched) + 1) * cost > WATCH_SHARE * state.budget.seconds or cost > state.budget.left():
+        if NO_ROOM not in state.said:
+            state.said.append(NO_ROOM)
+        return
+    state.tell("prove", f"{problem.format}  {winner}  instrumented")
+    try:
+        with state.budget.step("watch"):
+            state.stand.watch(winner, problem, state.seed, WATCH_DEADLINE_S)
+    except Wrong:
+        raise
+    except CandidateRejected as error:
+        state.said.append(f"{problem.text()}: no instrumented run of {winner}: {error}")
+    state.watched.add(source)
 
 
 def _challenger(state: State, problem: Problem) -> str | None:

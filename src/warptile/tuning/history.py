@@ -70,7 +70,7 @@ def past_of(
         if len(found) == MOST_READ:
             break
         point = point_of(text, problem, limits, parse)
-        if point is not None:
+        if point is not None and 0 < seconds < math.inf:
             changed = OTHER_SOURCE if source_of(text, problem) != source else 0.0
             found.append(Observation(point, seconds, f"{run} {problem.text()}", math.hypot(doubt, changed)))
     return found
@@ -83,7 +83,8 @@ def point_of(text: str, problem: Problem, limits: Limits, parse: Parse) -> Point
         if kernel.broken_rules(tile, problem, limits):
             return None
         return Point(kernel.name, tile, problem, kernel.price(tile, problem, limits))
-    except (UnusableInput, CandidateRejected):
+    except (UnusableInput, CandidateRejected, ArithmeticError, ValueError):
+        # A line that was edited by hand may hold any numbers.
         return None
 
 

@@ -100,7 +100,7 @@ class Recall:
         return f"{found[-1][0]}: {found[-1][1]}"
 
     def screened(self, problem: Problem, source_of: SourceOf) -> dict[str, float]:
-        """Tiles whose source has not changed since, and their seconds on the first screening's scale.
+        """Tiles whose source has not changed since, and their seconds on the last screening's scale.
 
         A screening's tiles are comparable with each other only; two are joined as `tuning.scale` says.
         """

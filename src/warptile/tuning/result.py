@@ -50,7 +50,7 @@ class TuneRow:
 
     stock: the static table's tile, None where it has none here or it was rejected (`stock_note` says why).
     tile: what the table now serves. ratio: stock seconds / chosen seconds, paired, with [low, high]; floor: the
-    A/A half-width; 1, [1, 1] where the stock stays. race: the final race behind them, which, where the stock
+    A/A floor; 1, [1, 1] where the stock stays. race: the final race behind them, which, where the stock
     stays, is that of the best challenger. share: of the tuned model's matmul time at this problem's m.
     paper_seconds: the chosen tile's price. expected_seconds: the price corrected by what was measured before the tile
     was, with the standard deviation of its logarithm; None where the tile was not screened in this run.

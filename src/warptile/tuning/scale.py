@@ -20,18 +20,19 @@ def anchor(known: Mapping[str, float]) -> str | None:
 
 
 def joined(known: Mapping[str, float], measured: Mapping[str, float], thorough: bool = False) -> dict[str, float]:
-    """`known` with a screening's seconds, divided by what the anchor (or, without it, every shared tile) took more.
+    """A screening's seconds, and `known` times what the anchor (or, without it, every shared tile) took more in it.
 
     A tile known before gets the geometric mean of what was known and what was measured. thorough: what was measured
-    replaces what was known, joined through all shared tiles together.
+    replaces what was known, joined through all shared tiles together. All seconds are of the machine's state in the
+    screening, so that they say what a tile takes now.
     """
     shared = [tile for tile in measured if tile in known]
     link = anchor(known)
     through = [link] if link in measured and not thorough else shared
     logs = [math.log(measured[tile] / known[tile]) for tile in through if tile is not None]
     scale = math.exp(sum(logs) / len(logs)) if logs else 1.0
-    found = dict(known)
+    found = {tile: seconds * scale for tile, seconds in known.items()}
     for tile, seconds in measured.items():
-        old = known.get(tile)
-        found[tile] = seconds / scale if old is None or thorough else math.sqrt(old * seconds / scale)
+        old = found.get(tile)
+        found[tile] = seconds if old is None or thorough else math.sqrt(old * seconds)
     return found

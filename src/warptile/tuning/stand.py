@@ -54,6 +54,10 @@ class Stand(Protocol):
         """Whether the tile's binary is right on every k of `problems`, which share one binary."""
         ...
 
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """Run instrumented builds of a tile, where the runtime has any. Raises Wrong where they find a fault."""
+        ...
+
     def screen(
         self,
         problem: Problem,

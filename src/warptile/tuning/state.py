@@ -31,7 +31,8 @@ LEAST_STEP_S = 1.0
 
 class State:
     """One tune on one stand. rows: problems concluded; said: what a person should know of the way, one line each.
-    width: how many tiles the stand compiles side by side. past: observations of earlier runs to learn from.
+    width: how many tiles the stand compiles side by side. watched: sources whose instrumented builds ran. past:
+    observations of earlier runs to learn from.
 
     Every result is written to `notes` before the next step begins.
     """
@@ -51,6 +52,7 @@ class State:
         self.budget, self.seed = budget, seed
         self.rows: dict[Problem, TuneRow] = {}
         self.said: list[str] = []
+        self.watched: set[str] = set()
         self.why_not = ""
         self.width = 1
         self._points: dict[tuple[str, Problem], TilePoint | None] = {}

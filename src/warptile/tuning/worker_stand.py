@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from warptile.contracts import Ceilings, Identity, Kernel, Limits, Problem, Race, Verdict, Workload
 from warptile.kernels import Kernels
 from warptile.places import Places
-from warptile.proof.jobs import RealWeights, prove_random_job
+from warptile.proof.jobs import RealWeights, prove_random_job, watch_job
 from warptile.race import Screening
 from warptile.race.jobs import BenchWeights, race_job, screen_job
 from warptile.runtimes.worker import Worker
@@ -74,6 +74,10 @@ class WorkerStand:
         """See `Stand`; level: "quick", "full" or "deep"."""
         wanted = [(problem, self._real(problem)) for problem in problems]
         return self._run(prove_all_job, tile, wanted, level, seed, deadline, self._resolve, deadline=deadline)
+
+    def watch(self, tile: str, problem: Problem, seed: int, deadline: float) -> None:
+        """See `Stand`."""
+        self._run(watch_job, tile, problem, seed, self._resolve, deadline=deadline)
 
     def prove_random(self, tile: str, problem: Problem, seed: int, seconds: float, deadline: float) -> Verdict:
         """Random shapes of a tile for `seconds`; see `proof.random_shapes`."""

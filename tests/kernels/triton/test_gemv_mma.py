@@ -93,9 +93,9 @@ def test_activations_over_their_largest_move_by_less_than_tf32() -> None:
         ({"split_k": 64}, "every part of k has a step"),
         ({"tile_m": 16, "tile_n": 32}, "shared bytes fit a program"),
         ({"registers": 16}, "registers is 0 or 32 to the most a thread has"),
-        ({"direct": 1}, "direct is 0, or 1 or 2 for fp16 and bf16 rows, at least 8 a tile"),
-        ({"direct": 3, "tile_m": 8}, "direct is 0, or 1 or 2 for fp16 and bf16 rows, at least 8 a tile"),
-        ({"direct": 2, "tile_m": 8}, "direct = 2 takes groups of four warps, each with 16 rows of its own"),
+        ({"direct": 1}, "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"),
+        ({"direct": 2, "tile_m": 8}, "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"),
+        ({"split_k": 0}, "split_k >= 1"),
     ],
 )
 def test_a_broken_rule_is_named(h200: Limits, changed: dict[str, int], rule: str) -> None:
@@ -111,15 +111,21 @@ def test_dependent_launches_are_for_cards_that_have_them(h200: Limits) -> None:
     assert not KERNEL.broken_rules(GemvMmaTile(16, 1), Q4_K, devices.by_name("rtx-4070", "cuda"))
 
 
-def test_copied_rows_are_of_16_bits_and_groups_of_warps_for_hopper(h200: Limits) -> None:
-    """What the copies and the instructions of four warps cannot do is refused before it is compiled."""
-    tile = GemvMmaTile(64, 8, 8, 4, 4, 2, 2, direct=2)
-    assert not KERNEL.broken_rules(tile, Q4_K, h200)
-    for problem in (replace(Q4_K, x_dtype="fp32", y_dtype="fp32"), replace(Q4_K, format="TQ1_0")):
-        assert KERNEL.broken_rules(tile, problem, h200)
-    (rule,) = KERNEL.broken_rules(tile, Q4_K, devices.by_name("rtx-4070", "cuda"))
-    assert rule.well_formed
-    assert not KERNEL.broken_rules(replace(tile, direct=1), Q4_K, devices.by_name("rtx-4070", "cuda"))
+def test_copied_rows_are_of_16_bits(h200: Limits) -> None:
+    """What the copies cannot do is refused before it is compiled; an odd number of parts is not."""
+    tile = GemvMmaTile(64, 8, 7, 4, 4, 2, 2, direct=1)
+    for dtype in ("fp16", "bf16"):
+        assert not KERNEL.broken_rules(tile, replace(Q4_K, x_dtype=dtype, y_dtype=dtype), h200)
+    assert KERNEL.broken_rules(tile, replace(Q4_K, x_dtype="fp32", y_dtype="fp32"), h200)
+    assert not KERNEL.broken_rules(tile, Q4_K, devices.by_name("rtx-4070", "cuda"))
+
+
+def test_untuned_tiles_say_how_many_registers_they_may_take(h200: Limits) -> None:
+    """Left to itself the compiler takes what keeps other programs off the unit."""
+    for format in ("Q4_K", "Q6_K", "Q8_0", "PTQ1_0"):
+        tiles = list(KERNEL.space(replace(Q4_K, format=format, m=8), h200))
+        assert tiles
+        assert all(t.fields()["registers"] for t in tiles)
 
 
 @pytest.mark.parametrize(

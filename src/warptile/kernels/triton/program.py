@@ -9,6 +9,8 @@ from typing import Any
 from warptile.contracts import Source
 
 LANGUAGE = "triton"
+ARRIVE, FREE = "// mark: arrive", "// mark: free"
+"""Comments in a build's PTX that ask for what its language cannot say; see `kernels.triton.gluon_marks`."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Build:
     multiples of 16 (bytes for pointers). warps, stages: Triton's num_warps and num_stages. language: "triton", or
     "gluon" for its lower-level language. boxes: arguments that are tensor descriptors. early: the launch may start
     before the one before it has ended (CUDA's programmatic dependent launch). registers: the most a thread may have, 0
-    for the compiler's choice.
+    for the compiler's choice. marked: its PTX has marks.
     """
 
     function: str
@@ -49,6 +51,7 @@ class Build:
     boxes: tuple[Box, ...] = ()
     early: bool = False
     registers: int = 0
+    marked: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class Program:
                 tuple(Box(x["name"], x["type"], tuple(x["shape"]), x["swizzle"]) for x in b["boxes"]),
                 b["early"],
                 b["registers"],
+                b["marked"],
             )
             for b in data["builds"]
         )

@@ -239,7 +239,7 @@ def decode_part(
 
 @gluon.jit
 def as_operand(pairs, LAYOUT: gl.constexpr, BF16: gl.constexpr):
-    """Decoded pairs i32[rows, 4, 8] as [rows, 64] in the order of k, in the matrix unit's register operand."""
+    """Decoded pairs i32[rows, 4, slots] as [rows, 8 slots] in the order of k, in the matrix unit's register operand."""
     if BF16:
         low, high = gl.inline_asm_elementwise(
             "mov.b32 {$0, $1}, $2;", "=h,=h,r", [pairs], dtype=(gl.bfloat16, gl.bfloat16), is_pure=True, pack=1
@@ -248,5 +248,5 @@ def as_operand(pairs, LAYOUT: gl.constexpr, BF16: gl.constexpr):
         low, high = gl.inline_asm_elementwise(
             "mov.b32 {$0, $1}, $2;", "=h,=h,r", [pairs], dtype=(gl.float16, gl.float16), is_pure=True, pack=1
         )
-    found = gl.reshape(gl.permute(gl.join(low, high), (0, 2, 1, 3)), (pairs.shape[0], 64))
+    found = gl.reshape(gl.permute(gl.join(low, high), (0, 2, 1, 3)), (pairs.shape[0], 8 * pairs.shape[2]))
     return gl.convert_layout(found, LAYOUT, assert_trivial=True)

@@ -198,8 +198,14 @@ def scales(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
 
 @gluon.jit
 def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
+    """`own_factors` of all groups, i32[rows, 4, groups]."""
+    return spread(own_factors(raw, at, up, down, FIRST, L), L[7])
+
+
+@gluon.jit
+def own_factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
     """What a code of each group is multiplied by (low half) and what is added then (high half), in fp16 over the rows'
-    units, i32[rows, 4, groups].
+    units, i32[rows, 4, own groups].
 
     Trit codes come 256 times too large, codebook values 128 too large; see `pairs_of`.
     """
@@ -222,4 +228,4 @@ def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
             "cvt.rn.f16x2.f32 $0, $1, $2;", "=r,r,r",
             [-shift, scale * SHRINK], dtype=gl.int32, is_pure=True, pack=1,
         )  # fmt: skip
-    return spread(found, GROUPS)
+    return found

@@ -10,19 +10,14 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from warptile.model.step.device import fetch_ahead
-
 LOG2E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def rotated(
-    Source, Bias, Norm, Cos, Sin, head, inside, position, eps, offset,
-    BIAS: tl.constexpr, NORM: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
-):  # fmt: skip
-    """Heads of a token, [heads, W] in fp32: + bias, normed, then turned by the position's angles.
+def pairs(Source, Bias, head, inside, BIAS: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    """Heads of a token, [heads, W] in fp32, + bias, and of each element the one it is turned with, half a head away.
 
-    Source: the token's first head; x'[i] = x[i] cos[i] -+ x[i +- D / 2] sin[i], as transformers' rotate_half.
+    Source: the token's first head.
     """
     d = tl.arange(0, W)
     other = tl.where(d < D // 2, d + D // 2, d - D // 2)
@@ -34,6 +29,17 @@ def rotated(
     if BIAS:
         x += tl.load(Bias + at, mask=wide, other=0).to(tl.float32)
         partner += tl.load(Bias + across, mask=wide, other=0).to(tl.float32)
+    return x, partner
+
+
+@triton.jit
+def turned(
+    x, partner, Norm, Cos, Sin, position, eps, offset, NORM: tl.constexpr, D: tl.constexpr, W: tl.constexpr
+):  # fmt: skip
+    """`pairs` normed, then turned by the position's angles: x'[i] = x[i] cos[i] -+ x[i +- D / 2] sin[i], as
+    transformers' rotate_half."""
+    d = tl.arange(0, W)
+    other = tl.where(d < D // 2, d + D // 2, d - D // 2)
     if NORM:
         factor = tl.rsqrt(tl.sum(x * x, 1) / D + eps)[:, None]
         x = x * factor * (tl.load(Norm + d, mask=d < D, other=0).to(tl.float32) + offset)[None, :]
@@ -55,7 +61,7 @@ def plain(Source, Bias, head, inside, BIAS: tl.constexpr, D: tl.constexpr, W: tl
     return x
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length"])
 def rotate(
     Q, K, V, QBias, KBias, VBias, QNorm, KNorm, Cos, Sin, Position, Turned, Keys, Values,
     q_stride, k_stride, v_stride, heads, key_heads, length, eps, offset,
@@ -75,7 +81,8 @@ def rotate(
     if block < queries:
         head = block * BLOCK + tl.arange(0, BLOCK)
         inside = head < heads
-        x = rotated(Q + token * q_stride, QBias, QNorm, Cos, Sin, head, inside, position, eps, offset, BIAS, NORM, D, W)
+        x, partner = pairs(Q + token * q_stride, QBias, head, inside, BIAS, D, W)
+        x = turned(x, partner, QNorm, Cos, Sin, position, eps, offset, NORM, D, W)
         target = Turned + (token * heads + head[:, None]) * D + d[None, :]
         tl.store(target, x.to(Turned.dtype.element_ty), mask=inside[:, None] & (d < D)[None, :])
     else:
@@ -84,9 +91,8 @@ def rotate(
         at = (head[:, None].to(tl.int64) * length + position) * D + d[None, :]
         wide = inside[:, None] & (d < D)[None, :]
         if block - queries < shared:
-            x = rotated(
-                K + token * k_stride, KBias, KNorm, Cos, Sin, head, inside, position, eps, offset, BIAS, NORM, D, W
-            )
+            x, partner = pairs(K + token * k_stride, KBias, head, inside, BIAS, D, W)
+            x = turned(x, partner, KNorm, Cos, Sin, position, eps, offset, NORM, D, W)
             tl.store(Keys + at, x.to(Keys.dtype.element_ty), mask=wide)
         else:
             x = plain(V + token * v_stride, VBias, head, inside, BIAS, D, W)
@@ -127,7 +133,7 @@ def tile_added(
     return now, total * kept + tl.sum(p, 1), acc
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length", "tokens"])
 def attend_many(
     Q, Keys, Values, Out, Position, tokens, heads, length, scale,
     GROUP: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
@@ -163,75 +169,49 @@ def attend_many(
     whole = low if WINDOW else (position + block * ROWS + 1) // KEYS * KEYS
     for start in range(low, whole, KEYS):
         most, total, acc = tile_added(
-            q,
-            keys,
-            values,
-            start + tl.arange(0, KEYS),
-            low,
-            high,
-            most,
-            total,
-            acc,
-            row_at,
-            scale * LOG2E,
-            False,
-            WINDOW,
-            D,
-            W,
-        )
+            q, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
+            False, WINDOW, D, W,
+        )  # fmt: skip
     for start in range(whole, high, KEYS):
         most, total, acc = tile_added(
-            q,
-            keys,
-            values,
-            start + tl.arange(0, KEYS),
-            low,
-            high,
-            most,
-            total,
-            acc,
-            row_at,
-            scale * LOG2E,
-            True,
-            WINDOW,
-            D,
-            W,
-        )
+            q, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
+            True, WINDOW, D, W,
+        )  # fmt: skip
     total = tl.where(total > 0, total, 1.0)
     tl.store(Out + at, (acc / total[:, None]).to(Out.dtype.element_ty), mask=wide)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length"])
 def attend_one(
     Q, K, V, QBias, KBias, VBias, QNorm, KNorm, Cos, Sin, Position, Keys, Values, Out, Part, Count,
-    Next, next_bytes, length, eps, offset, scale,
+    length, eps, offset, scale,
     BIAS: tl.constexpr, NORM: tl.constexpr, GROUP: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
-    ROWS: tl.constexpr, KEYS: tl.constexpr, SPLITS: tl.constexpr, AHEAD: tl.constexpr, PDL: tl.constexpr,
+    ROWS: tl.constexpr, LEAST: tl.constexpr, KEYS: tl.constexpr, SPLITS: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """One token's attention, its key and value put into the cache: `rotate` and `attend_many` in one launch.
 
     Keys are cut into at most SPLITS parts of whole KEYS; the program of a key head that ends last joins them, in their
     order. Part: fp32[key heads, SPLITS, GROUP, D + 2]; Count: i32[key heads], zero before and after. Grid (key heads,
-    SPLITS). ROWS: query heads of a key head, at least 16. AHEAD, Next: as in `device.add_norm`.
+    SPLITS). ROWS: query heads of a key head, at least 16; ROWS / LEAST of them, at least GROUP, are joined.
     """
     shared = tl.program_id(0)
     split = tl.program_id(1)
     if PDL:
         gdc_launch_dependents()
-    if AHEAD and split >= SPLITS:
-        program = (split - SPLITS) * tl.num_programs(0) + shared
-        fetch_ahead(Next, next_bytes, program, (tl.num_programs(1) - SPLITS) * tl.num_programs(0), AHEAD)
-        return
-    if PDL:
         gdc_wait()
+    row = tl.arange(0, ROWS)
+    d = tl.arange(0, W)
+    one = shared + tl.zeros((1,), tl.int32)
+    # On their way before the position is known.
+    q, q_partner = pairs(Q, QBias, shared * GROUP + row, row < GROUP, BIAS, D, W)
+    k, k_partner = pairs(K, KBias, one, one >= 0, BIAS, D, W)
+    v = plain(V, VBias, one, one >= 0, BIAS, D, W)
     position = tl.load(Position)
     first = tl.maximum(0, position + 1 - WINDOW) if WINDOW else 0
     count = position + 1 - first
     each = tl.cdiv(tl.cdiv(count, SPLITS), KEYS) * KEYS
     active = tl.cdiv(count, each)
     if split < active:
-        row = tl.arange(0, ROWS)
-        d = tl.arange(0, W)
         wide = (row < GROUP)[:, None] & (d < D)[None, :]
         head = shared * GROUP + row
         keys = Keys + shared.to(tl.int64) * length * D
@@ -240,39 +220,22 @@ def attend_one(
         high = tl.minimum(low + each, position + 1)
         at = position.to(tl.int64)
         if split == active - 1:
-            one = shared + tl.zeros((1,), tl.int32)
-            there = one >= 0
-            k = rotated(K, KBias, KNorm, Cos, Sin, one, there, at, eps, offset, BIAS, NORM, D, W)
-            v = plain(V, VBias, one, there, BIAS, D, W)
             own = at * D + d[None, :] + tl.zeros((1, 1), tl.int64)
-            tl.store(keys + own, k.to(Keys.dtype.element_ty), mask=(d < D)[None, :])
+            key = turned(k, k_partner, KNorm, Cos, Sin, at, eps, offset, NORM, D, W)
+            tl.store(keys + own, key.to(Keys.dtype.element_ty), mask=(d < D)[None, :])
             tl.store(values + own, v.to(Values.dtype.element_ty), mask=(d < D)[None, :])
             # This program reads them below.
             tl.debug_barrier()
-        q = rotated(Q, QBias, QNorm, Cos, Sin, head, row < GROUP, at, eps, offset, BIAS, NORM, D, W)
-        q = q.to(Q.dtype.element_ty)
+        query = turned(q, q_partner, QNorm, Cos, Sin, at, eps, offset, NORM, D, W).to(Q.dtype.element_ty)
         most = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
         acc = tl.zeros((ROWS, W), tl.float32)
         row_at = position + tl.zeros((ROWS,), tl.int32)
         for start in range(low, high, KEYS):
             most, total, acc = tile_added(
-                q,
-                keys,
-                values,
-                start + tl.arange(0, KEYS),
-                low,
-                high,
-                most,
-                total,
-                acc,
-                row_at,
-                scale * LOG2E,
-                True,
-                0,
-                D,
-                W,
-            )
+                query, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
+                True, 0, D, W,
+            )  # fmt: skip
         out = Out + head[:, None] * D + d[None, :]
         if active == 1:
             tl.store(out, (acc / total[:, None]).to(Out.dtype.element_ty), mask=wide)
@@ -286,14 +249,20 @@ def attend_one(
             if tl.atomic_add(Count + shared, 1, sem="acq_rel") == active - 1:
                 parts = Part + shared * (SPLITS * STRIDE) + tl.arange(0, SPLITS) * STRIDE
                 there = tl.arange(0, SPLITS) < active
-                for r in tl.static_range(GROUP):
-                    highs = tl.load(parts + GROUP * D + r, mask=there, other=float("-inf"), cache_modifier=".cg")
-                    sums = tl.load(parts + GROUP * (D + 1) + r, mask=there, other=0, cache_modifier=".cg")
-                    held = tl.load(
-                        parts[:, None] + r * D + d[None, :],
-                        mask=there[:, None] & (d < D)[None, :], other=0, cache_modifier=".cg",
-                    )  # fmt: skip
-                    share = tl.exp2((highs - tl.max(highs, 0)) * (scale * LOG2E))
-                    value = tl.sum(held * share[:, None], 0) / tl.sum(sums * share, 0)
-                    tl.store(Out + (shared * GROUP + r) * D + d, value.to(Out.dtype.element_ty), mask=d < D)
+                # All parts are asked for at once: one wait for the cache, whatever the number of heads.
+                r = tl.arange(0, ROWS // LEAST)
+                asked = there[:, None] & (r < GROUP)[None, :]
+                highs = tl.load(parts[:, None] + GROUP * D + r[None, :], mask=asked, other=0, cache_modifier=".cg")
+                sums = tl.load(parts[:, None] + GROUP * (D + 1) + r[None, :], mask=asked, other=0, cache_modifier=".cg")
+                held = tl.load(
+                    parts[:, None, None] + r[None, :, None] * D + d[None, None, :],
+                    mask=asked[:, :, None] & (d < D)[None, None, :], other=0, cache_modifier=".cg",
+                )  # fmt: skip
+                highs = tl.where(asked, highs, float("-inf"))
+                most_of = tl.max(highs, 0)
+                share = tl.exp2((highs - tl.where(most_of == float("-inf"), 0.0, most_of)[None, :]) * (scale * LOG2E))
+                whole = tl.sum(sums * share, 0)
+                value = tl.sum(held * share[:, :, None], 0) / tl.where(whole > 0, whole, 1.0)[:, None]
+                joined = Out + (shared * GROUP + r[:, None]) * D + d[None, :]
+                tl.store(joined, value.to(Out.dtype.element_ty), mask=(r < GROUP)[:, None] & (d < D)[None, :])
                 tl.store(Count + shared, 0)

@@ -6,33 +6,6 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-CHUNK = tl.constexpr(4096)
-"""Bytes that one request to the cache names; a warp makes one at a time."""
-
-
-@triton.jit
-def fetch_ahead(Words, nbytes, program, programs, THREADS: tl.constexpr):
-    """Ask the second-level cache for the first nbytes (whole chunks) of weights that a later launch reads.
-
-    Nothing waits for them, and nothing is waited for: weights are never written.
-    """
-    first = Words.to(tl.int64, bitcast=True)
-    lane = tl.arange(0, THREADS)
-    each = THREADS // 32 * CHUNK
-    for start in range(program * each, nbytes, programs * each):
-        at = start + lane // 32 * CHUNK
-        asked = (lane % 32 == 0) & (at + CHUNK <= nbytes)
-        tl.inline_asm_elementwise(
-            """{
-            .reg .pred p;
-            setp.ne.s32 p, $2, 0;
-            @p cp.async.bulk.prefetch.L2.global [$1], 4096;
-            mov.b32 $0, 0;
-            }""",
-            "=r,l,r", [first + at.to(tl.int64), asked.to(tl.int32)],
-            dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
-
 
 @triton.jit
 def normed(x, weight, width, eps):
@@ -42,22 +15,18 @@ def normed(x, weight, width, eps):
 
 @triton.jit
 def add_norm(
-    X, Y, After, Weight, Out, Next, next_bytes, rows, width, eps, offset,
-    ADD: tl.constexpr, AFTER: tl.constexpr, BLOCK: tl.constexpr, AHEAD: tl.constexpr, PDL: tl.constexpr,
+    X, Y, After, Weight, Out, width, eps, offset, ADD: tl.constexpr, AFTER: tl.constexpr, BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
 ):  # fmt: skip
     """ADD: x += y, y normed by `After` first where AFTER. Then out = norm(x) by `Weight`. Grid (rows of `width`,).
 
-    AHEAD: threads of a program where further programs fetch the first next_bytes of `Next`, else 0. offset is added to
-    both weights. Sums and products are fp32; x + y and a normed y are rounded as they are stored.
+    offset is added to both weights. Sums and products are fp32; x + y and a normed y are rounded as they are stored.
     """
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     inside = at < width
     if PDL:
         gdc_launch_dependents()
-    if AHEAD and row >= rows:
-        fetch_ahead(Next, next_bytes, tl.program_id(0) - rows, tl.num_programs(0) - rows, AHEAD)
-        return
     weight = tl.load(Weight + at, mask=inside, other=0).to(tl.float32) + offset
     if PDL:
         gdc_wait()
@@ -75,22 +44,15 @@ def add_norm(
 
 @triton.jit
 def gated(
-    Gate, Up, Out, Next, next_bytes, width, gate_stride, up_stride,
-    GELU: tl.constexpr, BLOCK: tl.constexpr, AHEAD: tl.constexpr, PDL: tl.constexpr,
+    Gate, Up, Out, width, gate_stride, up_stride, GELU: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr
 ):  # fmt: skip
     """out[row, c] = act(gate[row, c]) * up[row, c]; act is silu, or gelu by its tanh form. Grid (ceil(width / BLOCK),
-    rows); AHEAD, Next: as in `add_norm`."""
+    rows)."""
     row = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < width
     if PDL:
         gdc_launch_dependents()
-    if AHEAD:
-        blocks = tl.cdiv(width, BLOCK)
-        if tl.program_id(0) >= blocks:
-            fetch_ahead(Next, next_bytes, tl.program_id(0) - blocks, tl.num_programs(0) - blocks, AHEAD)
-            return
-    if PDL:
         gdc_wait()
     gate = tl.load(Gate + row * gate_stride + at, mask=inside, other=0).to(tl.float32)
     up = tl.load(Up + row * up_stride + at, mask=inside, other=0).to(tl.float32)

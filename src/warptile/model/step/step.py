@@ -9,7 +9,6 @@ from typing import Any
 import torch
 import triton
 
-from warptile.model.modules import QuantLinear
 from warptile.model.step import attention_device, device
 from warptile.model.step.parts import Layer, Linears, Norm, layers_of, one
 from warptile.runtimes.triton.engine import engine_of
@@ -17,12 +16,10 @@ from warptile.runtimes.triton.engine import engine_of
 SPLITS = 16
 """Parts that the keys of one token's attention are cut into at most."""
 
-AHEAD_BYTES = 12 << 20
-"""Bytes of the next matmul's weights that are asked for while a part between matmuls of one token runs: the memory is
-idle then, and the cache holds them until they are read."""
+KEYS_ONE = (128, 64, 32, 16)
+"""Keys that a program of one token's attention takes at once, the most whose tiles of k and v fit shared memory with a
+quarter to spare."""
 
-AHEAD_PROGRAMS = 64
-KEYS_ONE = 64
 GATED_BLOCK = 1024
 PICK_BLOCK = 1024
 HEADS_A_BLOCK = 8
@@ -73,10 +70,13 @@ class Step:
         self._indices = torch.empty(picks, dtype=torch.int32, device=where)
         self._picked = torch.zeros(1, dtype=torch.int32, device=where)
         self._final = Norm.of(model.model.norm)
-        self._shape = _shape_of(engine_of(where).limits.shared_bytes, head, model.dtype.itemsize)
+        room = engine_of(where).limits.shared_bytes
+        self._keys = next(
+            (n for n in KEYS_ONE if 5 * n * _width(head) * model.dtype.itemsize <= 2 * room), KEYS_ONE[-1]
+        )
+        self._shape = _shape_of(room, head, model.dtype.itemsize)
         early = where.type == "cuda" and torch.version.hip is None
         self._pdl = early and torch.cuda.get_device_capability(where)[0] >= HOPPER
-        self._ahead = AHEAD_BYTES if self._pdl else 0
         self._early: dict[str, Any] = {"PDL": self._pdl} | ({"launch_pdl": True} if self._pdl else {})
 
     @classmethod
@@ -91,17 +91,32 @@ class Step:
         x = model.embed_tokens(ids)[0].contiguous()
         last, added, after = len(self.layers) - 1, None, None
         for i, layer in enumerate(self.layers):
-            y = self._add_norm(x, added, after, layer.norms[0], layer.inputs.modules[0])
+            y = self._add_norm(x, added, after, layer.norms[0])
             attended = self._attention(layer, i, y)
             if i == last:
                 # What follows is asked of the last token alone.
                 x, attended = x[-1:], attended[-1:]
             y = one(layer.output, attended)
-            following = layer.inner[0].modules[0] if isinstance(layer.inner, tuple) else None
-            y = self._add_norm(x, y, layer.after and layer.after[0], layer.norms[1], following)
+            y = self._add_norm(x, y, layer.after and layer.after[0], layer.norms[1])
             added, after = self._inner(layer, y), layer.after and layer.after[1]
-        y = self._add_norm(x, added, after, self._final, self.model.lm_head)
+        y = self._add_norm(x, added, after, self._final)
         return one(self.model.lm_head, y)
+
+    def warm(self, tokens: int) -> None:
+        """Compile the parts between matmuls for so many tokens, by running them on zeros while the cache is empty."""
+        s = self.sizes
+        zeros = {"dtype": self.cache.dtype, "device": self.device}
+        for layer in {(layer.window > 0): layer for layer in self.layers}.values():
+            x = torch.zeros((tokens, s.hidden), **zeros)
+            self._add_norm(x, None, None, layer.norms[0])
+            self._add_norm(x, x.clone(), layer.after and layer.after[0], layer.norms[1])
+            wide = [heads * s.head for heads in (s.heads, s.key_heads, s.key_heads)]
+            self._attended(layer, 0, *torch.zeros((tokens, sum(wide)), **zeros).split(wide, dim=1))
+            if isinstance(layer.inner, tuple):
+                inner = layer.inner[0].outputs()
+                self._gated(layer, *torch.zeros((tokens, sum(inner)), **zeros).split(inner, dim=1))
+        self.pick(torch.zeros((1, int(self.model.config.vocab_size)), **zeros))
+        self.position.zero_()
 
     def pick(self, logits: torch.Tensor) -> None:
         """The likeliest token of `logits` into `token` and `found`; `position` moves on by one."""
@@ -112,34 +127,25 @@ class Step:
             BLOCK=PICK_BLOCK, PROGRAMS=triton.next_power_of_2(programs), num_warps=4, **self._early,
         )  # fmt: skip
 
-    def _next(self, tokens: int, module: Any, warps: int) -> tuple[tuple[torch.Tensor | None, int], int, int]:
-        """(the words that `module` reads next and how many bytes of them to ask for, programs for that, threads of
-        one); no programs where nothing is asked for."""
-        words = next(iter(module.group.buffers()), None) if isinstance(module, QuantLinear) and module.group else None
-        count = 0 if words is None or tokens > 1 else min(self._ahead, words.nbytes)
-        return (words if count else None, count), AHEAD_PROGRAMS if count else 0, 32 * warps if count else 0
-
-    def _add_norm(
-        self, x: torch.Tensor, y: torch.Tensor | None, after: Norm | None, norm: Norm, following: Any
-    ) -> torch.Tensor:
-        """norm(x), where y is given of x + y, which is written to x; y normed first by `after`. following: the linear
-        that reads it."""
+    def _add_norm(self, x: torch.Tensor, y: torch.Tensor | None, after: Norm | None, norm: Norm) -> torch.Tensor:
+        """norm(x), where y is given of x + y, which is written to x; y normed first by `after`."""
         out = torch.empty_like(x)
         block = triton.next_power_of_2(x.shape[1])
         added = x if y is None else y.contiguous()
-        warps = max(1, min(16, block // 256))
-        words, more, threads = self._next(x.shape[0], following, warps)
-        device.add_norm[(x.shape[0] + more,)](
-            x, added, norm.weight if after is None else after.weight, norm.weight, out, *words, x.shape[0], x.shape[1],
-            norm.eps, norm.offset, ADD=y is not None, AFTER=after is not None, BLOCK=block, AHEAD=threads,
-            num_warps=warps, **self._early,
+        device.add_norm[(x.shape[0],)](
+            x, added, norm.weight if after is None else after.weight, norm.weight, out, x.shape[1], norm.eps,
+            norm.offset, ADD=y is not None, AFTER=after is not None, BLOCK=block,
+            num_warps=max(1, min(16, block // 256)), **self._early,
         )  # fmt: skip
         return out
 
     def _attention(self, layer: Layer, index: int, x: torch.Tensor) -> torch.Tensor:
         """[tokens, heads * D] before the output matmul."""
-        s, tokens = self.sizes, x.shape[0]
         q, k, v = layer.inputs.products(x)
+        return self._attended(layer, index, q, k, v)
+
+    def _attended(self, layer: Layer, index: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        s, tokens = self.sizes, q.shape[0]
         biases = layer.inputs.biases()
         keys, values = self.cache[index]
         cos, sin = self._angles[layer.kind]
@@ -147,15 +153,15 @@ class Step:
         same = (*(biases or (q, k, v)), *((n.weight for n in norms) if norms else (q, k)), cos, sin, self.position)
         eps, offset = (norms[0].eps, norms[0].offset) if norms else (0.0, 0.0)
         common = {"BIAS": biases is not None, "NORM": norms is not None, "D": s.head, "W": _width(s.head)}
-        out = torch.empty((tokens, s.heads * s.head), dtype=x.dtype, device=x.device)
+        out = torch.empty((tokens, s.heads * s.head), dtype=q.dtype, device=q.device)
         group = s.heads // s.key_heads
         if tokens == 1:
-            words, more, threads = self._next(tokens, layer.output, 4)
-            attention_device.attend_one[(s.key_heads, SPLITS + triton.cdiv(more, s.key_heads))](
-                q, k, v, *same, keys, values, out, self._part, self._counts[index], *words, s.length, eps, offset,
-                layer.scale, **common, AHEAD=threads, GROUP=group, WINDOW=layer.window,
-                ROWS=max(LEAST_ROWS, triton.next_power_of_2(group)),
-                KEYS=KEYS_ONE, SPLITS=SPLITS, num_warps=4, num_stages=2, **self._early,
+            heads = triton.next_power_of_2(group)
+            attention_device.attend_one[(s.key_heads, SPLITS)](
+                q, k, v, *same, keys, values, out, self._part, self._counts[index], s.length, eps, offset, layer.scale,
+                **common, GROUP=group, WINDOW=layer.window,
+                ROWS=max(LEAST_ROWS, heads), LEAST=max(LEAST_ROWS, heads) // heads,
+                KEYS=self._keys, SPLITS=SPLITS, num_warps=4, num_stages=2, **self._early,
             )  # fmt: skip
             return out
         turned = torch.empty_like(out)
@@ -177,15 +183,16 @@ class Step:
             found = layer.inner(x[None])
             return (found[0] if isinstance(found, tuple) else found).reshape(x.shape)
         linears, down = layer.inner
-        gate, up = linears.products(x)
-        out = torch.empty(gate.shape, dtype=x.dtype, device=x.device)
-        width = gate.shape[1]
-        words, more, threads = self._next(x.shape[0], down, 4)
-        device.gated[(triton.cdiv(width, GATED_BLOCK) + more, x.shape[0])](
-            gate, up, out, *words, width, gate.stride(0), up.stride(0), GELU=layer.gelu, BLOCK=GATED_BLOCK,
-            AHEAD=threads, num_warps=4, **self._early,
+        return one(down, self._gated(layer, *linears.products(x)))
+
+    def _gated(self, layer: Layer, gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+        rows, width = gate.shape
+        out = torch.empty((rows, width), dtype=gate.dtype, device=gate.device)
+        device.gated[(triton.cdiv(width, GATED_BLOCK), rows)](
+            gate, up, out, width, gate.stride(0), up.stride(0), GELU=layer.gelu, BLOCK=GATED_BLOCK,
+            num_warps=4, **self._early,
         )  # fmt: skip
-        return one(down, out)
+        return out
 
 
 def _width(head: int) -> int:

@@ -16,7 +16,9 @@ from warptile.contracts import CompileFailed, DoesNotFit, UnusableInput
 from warptile.kernels.triton.program import Box, Build
 from warptile.runtimes.keys import binary_id
 from warptile.runtimes.triton.assembler import own_assembler
+from warptile.runtimes.triton.checked_cache import checked_cache
 from warptile.runtimes.triton.hashing import settle
+from warptile.runtimes.triton.marked import REVISION, marked_file
 from warptile.runtimes.triton.require import require_triton
 
 _ID_CONSTANT = "BUILD_ID"
@@ -84,8 +86,8 @@ def _box_type(box: Box) -> str:
     return f"tensordesc<{box.type}{list(box.shape)},NVMMASharedLayout({layout})>"
 
 
-def _options(build: Build) -> dict[str, int]:
-    options = {"num_warps": build.warps, "num_stages": build.stages}
+def _options(build: Build) -> dict[str, Any]:
+    options: dict[str, Any] = {"num_warps": build.warps, "num_stages": build.stages}
     if build.early:
         options["launch_pdl"] = True
     if build.registers:
@@ -115,9 +117,15 @@ def lowered(build: Build, target: Any) -> str:
 def program_key(builds: Sequence[Build], enqueue: str, target: Any, extra: Mapping[str, Any]) -> str:
     """SHA-256, hexadecimal, of the builds' lowered forms, warps, stages, registers, target, the launching function and
     `extra`."""
-    parts = [[lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else [])] for b in builds]
+    parts = [
+        [lowered(b, target), b.warps, b.stages, *([b.registers] if b.registers else []), *_marks(b)] for b in builds
+    ]
     text = json.dumps([parts, enqueue, str(target), dict(extra)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _marks(build: Build) -> list[int]:
+    return [REVISION] if build.marked else []
 
 
 def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Compiled:
@@ -132,18 +140,24 @@ def machine_code(build: Build, target: Any, key: str, cache: Path | None) -> Com
     positions = tuple(i for i, name in enumerate(names) if name not in taken)
     with cached_in(cache), own_assembler():
         kernel = _checked(build, lambda: triton.compile(source, target=target, options=_options(build)))
+        if build.marked:
+            path = marked_file(kernel.asm["ptx"], Path(triton.knobs.cache.dir))
+            options = _options(build) | {"ir_override": str(path)}
+            kernel = _checked(build, lambda: triton.compile(source, target=target, options=options))
     return Compiled(build, kernel, names, positions)
 
 
 @contextmanager
 def cached_in(cache: Path | None) -> Iterator[None]:
-    """Triton keeps what it compiles in a folder, for the whole process; None leaves that as it is."""
+    """Triton keeps what it compiles in a folder, for the whole process, and takes from it only what is whole
+    (`checked_cache`); None leaves that as it is."""
     if cache is None:
         yield
         return
     triton = require_triton()
     with triton.knobs.cache.scope():
         triton.knobs.cache.dir = str(cache)
+        triton.knobs.cache.manager_class = checked_cache()
         yield
 
 

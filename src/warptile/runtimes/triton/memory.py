@@ -93,6 +93,15 @@ def intact(buffer: TorchBuffer) -> bool:
 
 
 def to_tensor(data: NDArray[Any]) -> torch.Tensor:
-    """The bytes of `data` in C order, u8, on the host."""
+    """The bytes of `data` in C order, u8, on the host, to be read: those of a mapped file are not copied, and writing
+    to them would end the process."""
     flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-    return torch.from_numpy(flat if flat.flags.writeable else flat.copy())
+    return torch.from_numpy(flat if flat.flags.writeable else np.asarray(_Borrowed(flat)))
+
+
+class _Borrowed:
+    """An array's memory without its word that it is read-only, which torch has no tensors for."""
+
+    def __init__(self, array: NDArray[np.uint8]) -> None:
+        self._array = array
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}

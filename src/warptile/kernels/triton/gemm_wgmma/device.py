@@ -6,191 +6,26 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
-from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+from triton.language.extra.cuda import gdc_launch_dependents
 
-from warptile.kernels.triton.gemm_wgmma.device_copies import load_step, produce
-from warptile.kernels.triton.gemm_wgmma.device_ends import (
-    from_parts,
-    in_parts,
-    part_of,
-    place_of,
-    row_numbers,
-    store_tile,
-    unit_exponents,
-)
-from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, tile_at, tiles_of
-from warptile.kernels.triton.gluon_names import barrier
-from warptile.layouts.triton.lane_decode import as_operand, decode_part
-from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape, lane_layout
-from warptile.layouts.triton.lane_scales import factors
-
-
-@gluon.jit
-def hold(pairs, Count, never):
-    """Keeps the decode of `pairs` before what follows: within one block of instructions, ptxas moves it behind the wait
-    for the matrix unit. `never` is not negative, which the compiler does not know."""
-    if never < 0:
-        gl.store(Count + pairs, pairs)
-
-
-@gluon.jit
-def consume(
-    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0, y_stride, unit,
-    L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
-    STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
-):  # fmt: skip
-    """A consuming warp group: ROWS rows of each tile of its program.
-
-    The next part is decoded while the matrix unit works on this one. No matrix instruction is in flight when a stage is
-    given back or the loop turns: Triton 3.6's wait does not hold register operands over the turn.
-    """
-    SUM: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, TILE_M, 16])
-    OPERAND: gl.constexpr = gl.DotOperandLayout(0, SUM, 2)
-    ROWS: gl.constexpr = TILE_N // CONSUMERS
-    ROW: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(1, lane_layout(ROWS, [1])))
-    PARTS: gl.constexpr = STEP // 64
-    # Parts of a tile that are loaded at a time, by the registers they take.
-    HELD: gl.constexpr = ROWS // 64 * TILE_M
-    TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
-    program = gl.program_id(0)
-    begin, end = share(program, programs, m, rows, steps, split, TILE_N, TILE_M)
-    stage = 0
-    phase = 0
-    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE)
-    row = GROUP * ROWS + row_numbers(ROW, ROWS)
-    _, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
-    next_exponent = unit_exponents(W, unit, at_n * TILE_N + row, rows)
-    for tile in range(first_tile, end_tile, stride):
-        at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first = 0
-        last = steps
-        if not WHOLE:
-            first = gl.maximum(begin - tile * steps, 0)
-            last = gl.minimum(end - tile * steps, steps)
-        row_first = at_n * TILE_N + GROUP * ROWS
-        exponent = next_exponent
-        _, next_n = tile_at(gl.minimum(tile + stride, end_tile - 1), rows, m, TILE_N, TILE_M, GROUP_M)
-        next_exponent = unit_exponents(W, unit, next_n * TILE_N + row, rows)
-        up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
-        down = ((254 - exponent) << 23).to(gl.float32, bitcast=True)
-        acc = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
-        if SUMS == 2:
-            acc1 = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
-        mbarrier.wait(full.index(stage), phase)
-        raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
-        scaled = factors(raw, first, up, down, L[15], L)
-        pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-        gl.assume(last > first)
-        for at in range(first, last):
-            a0 = as_operand(pairs, OPERAND, BF16)
-            acc = hopper.warpgroup_mma(a0, tokens.index(stage * PARTS).permute((1, 0)), acc, is_async=True)
-            if PARTS >= 2:
-                a1 = as_operand(decode_part(raw, scaled, planes, 1, PARTS, L, BF16), OPERAND, BF16)
-                x1 = tokens.index(stage * PARTS + 1).permute((1, 0))
-                if SUMS == 2:
-                    acc1 = hopper.warpgroup_mma(a1, x1, acc1, is_async=True)
-                else:
-                    acc = hopper.warpgroup_mma(a1, x1, acc, is_async=True)
-            if PARTS == 4:
-                a2 = as_operand(decode_part(raw, scaled, planes, 2, PARTS, L, BF16), OPERAND, BF16)
-                acc = hopper.warpgroup_mma(a2, tokens.index(stage * PARTS + 2).permute((1, 0)), acc, is_async=True)
-                a3 = as_operand(decode_part(raw, scaled, planes, 3, PARTS, L, BF16), OPERAND, BF16)
-                x3 = tokens.index(stage * PARTS + 3).permute((1, 0))
-                if SUMS == 2:
-                    acc1 = hopper.warpgroup_mma(a3, x3, acc1, is_async=True)
-                else:
-                    acc = hopper.warpgroup_mma(a3, x3, acc, is_async=True)
-            done = stage
-            stage += 1
-            if stage == STAGES:
-                stage = 0
-                phase ^= 1
-            mbarrier.wait(full.index(stage), phase, pred=at + 1 < last)
-            raw = load_step(held, stage, GROUP, CONSUMERS, planes, ROWS)
-            scaled = factors(raw, at + 1, up, down, L[15], L)
-            # The next part is decoded into the registers of the first, which the matrix unit has read by then.
-            if PARTS == 1:
-                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                hold(pairs, Count, m + at)
-                acc, a0, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a0, pairs))
-            elif PARTS == 2:
-                acc, a0 = hopper.warpgroup_mma_wait(1, deps=(acc, a0))
-                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                hold(pairs, Count, m + at)
-                if SUMS == 2:
-                    acc, acc1, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a1, pairs))
-                else:
-                    acc, a1, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a1, pairs))
-            else:
-                acc, a0, a1, a2 = hopper.warpgroup_mma_wait(1, deps=(acc, a0, a1, a2))
-                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
-                hold(pairs, Count, m + at)
-                if SUMS == 2:
-                    acc, acc1, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, acc1, a3, pairs))
-                else:
-                    acc, a3, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, a3, pairs))
-            mbarrier.arrive(empty.index(done))
-        if SUMS == 2:
-            acc = acc + acc1
-        if EARLY:
-            gdc_wait()
-        if WHOLE:
-            store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
-        else:
-            SIZE: gl.constexpr = ROWS * TILE_M
-            first_owner, last_owner = owners(tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-            if first_owner == last_owner:
-                store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
-            else:
-                flat = in_parts(acc, TILE_M)
-                FLAT: gl.constexpr = flat.type.layout
-                own = gl.arange(0, SIZE, layout=FLAT)
-                place = place_of(program, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
-                barrier()
-                count = Count + tile * CONSUMERS + GROUP
-                if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
-                    barrier()
-                    total_sum = gl.zeros((SIZE,), gl.float32, FLAT)
-                    for other in range(first_owner, last_owner + 1, TOGETHER):
-                        place = place_of(other, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                        p0 = part_of(Part, place, own, other <= last_owner, CONSUMERS, GROUP, SIZE)
-                        if TOGETHER >= 2:
-                            place = place_of(other + 1, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                            p1 = part_of(Part, place, own, other + 1 <= last_owner, CONSUMERS, GROUP, SIZE)
-                        if TOGETHER == 4:
-                            place = place_of(other + 2, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                            p2 = part_of(Part, place, own, other + 2 <= last_owner, CONSUMERS, GROUP, SIZE)
-                            place = place_of(other + 3, tile, programs, m, rows, steps, split, TILE_N, TILE_M)
-                            p3 = part_of(Part, place, own, other + 3 <= last_owner, CONSUMERS, GROUP, SIZE)
-                        total_sum += p0
-                        if TOGETHER >= 2:
-                            total_sum += p1
-                        if TOGETHER == 4:
-                            total_sum += p2
-                            total_sum += p3
-                    whole = from_parts(total_sum, TILE_M, SUM)
-                    store_tile(whole, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
-                    gl.store(count, 0)
-    if GROUP == 0:
-        if program == 0:
-            gl.store(Executed, gl.to_tensor(BUILD_ID).to(gl.uint32))
+from warptile.kernels.triton.gemm_wgmma.device_consume import consume
+from warptile.kernels.triton.gemm_wgmma.device_copies import produce
+from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape
 
 
 @gluon.jit
 def gemm_wgmma(
     X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
-    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, SUMS: gl.constexpr,
-    BF16: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr,
-    PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
+    EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
+    FREE: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
-    """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order (over even and odd
-    parts of 64 in order, then their sum, where SUMS is 2), then over the programs that share a tile in theirs.
+    """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
+    programs that share a tile in theirs.
 
-    X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0 any number
-    of programs, which share all steps evenly; with WHOLE (split 1) fewer programs take several tiles each.
+    X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0
+    any number of programs, which share all steps evenly; with WHOLE (split 1) fewer programs take several tiles each.
     Part: fp32[2 * programs * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
     EARLY: the next launch may start while this one ends.
     """
@@ -230,19 +65,19 @@ def gemm_wgmma(
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), 1)
-        mbarrier.init(empty.index(i), CONSUMERS)
+        mbarrier.init(empty.index(i), CONSUMERS * (4 if FREE else 1))
     hopper.fence_async_shared()
     if CONSUMERS == 1:
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
-                    row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
                 )),
             ],
             [1], [PRODUCER_REGISTERS],
@@ -251,18 +86,18 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
-                    row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
-                    row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 1,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
                 )),
             ],
             [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
@@ -272,28 +107,28 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
-                    row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 0,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
-                    row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 1,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
-                    row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 2,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 2,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split,
-                    row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, SUMS, BF16, EARLY,
-                    PAIRS, CONSUMERS, BUILD_ID, 3,
+                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
                 )),
             ],
             [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],

@@ -49,15 +49,16 @@ def copy_plane(
 def produce(
     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, planes: gl.constexpr,
     TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr,
-    GROUP_M: gl.constexpr, EARLY: gl.constexpr,
+    GROUP_M: gl.constexpr, EARLY: gl.constexpr, TURN: gl.constexpr,
 ):  # fmt: skip
     """The copying warp: fills stages as they fall empty."""
     PARTS: gl.constexpr = STEP // 64
     BYTES: gl.constexpr = stage_bytes(planes, TILE_N, TILE_M, STEP)
-    begin, end = share(gl.program_id(0), programs, m, rows, steps, split, TILE_N, TILE_M)
-    first_tile, end_tile, stride = tiles_of(
-        gl.program_id(0), programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE
-    )
+    program = gl.program_id(0)
+    begin, end = share(program, programs, m, rows, steps // TURN, split, TILE_N, TILE_M)
+    begin *= TURN
+    end *= TURN
+    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE)
     ahead = 0
     if EARLY:
         # Weights do not depend on the launch before; activations do.
@@ -105,33 +106,53 @@ def produce(
                 phase ^= 1
 
 
+@gluon.constexpr_function
+def stays(P, step, STEP):
+    """Whether step number `step` finds the plane's elements in the registers of the step before it."""
+    return step is not None and P[2] > STEP and step % (P[2] // STEP) != 0
+
+
 @gluon.jit
-def load_step(held, stage, group, CONSUMERS: gl.constexpr, planes: gl.constexpr, ROWS: gl.constexpr):
-    """What every plane holds of a stage for a consumer's rows, as a tuple."""
+def load_held(held, index, before, CONSUMERS: gl.constexpr, P: gl.constexpr, ROWS: gl.constexpr, STAYS: gl.constexpr):
+    """What one plane holds of a consumer's stage, or what it held before."""
+    if STAYS:
+        found = before
+    else:
+        found = load_plane(view(held, CONSUMERS, P, ROWS).index(index), P, ROWS)
+    return found
+
+
+@gluon.jit
+def load_step(
+    held, stage, group, before, step: gl.constexpr, CONSUMERS: gl.constexpr, planes: gl.constexpr, ROWS: gl.constexpr,
+    STEP: gl.constexpr,
+):  # fmt: skip
+    """What every plane holds of a stage for a consumer's rows, as a tuple; before: the same of the step before, of
+    which is kept what did not change. step: the step's number where it is known when compiling, or None."""
     COUNT: gl.constexpr = len(planes)
     index = stage * CONSUMERS + group
     P0: gl.constexpr = planes[0]
-    a = load_plane(view(held[0], CONSUMERS, P0, ROWS).index(index), P0, ROWS)
+    a = load_held(held[0], index, before[0], CONSUMERS, P0, ROWS, stays(P0, step, STEP))
     if COUNT == 1:
         found = (a,)
     else:
         P1: gl.constexpr = planes[1]
-        b = load_plane(view(held[1], CONSUMERS, P1, ROWS).index(index), P1, ROWS)
+        b = load_held(held[1], index, before[1], CONSUMERS, P1, ROWS, stays(P1, step, STEP))
         if COUNT == 2:
             found = (a, b)
         else:
             P2: gl.constexpr = planes[2]
-            c = load_plane(view(held[2], CONSUMERS, P2, ROWS).index(index), P2, ROWS)
+            c = load_held(held[2], index, before[2], CONSUMERS, P2, ROWS, stays(P2, step, STEP))
             if COUNT == 3:
                 found = (a, b, c)
             else:
                 P3: gl.constexpr = planes[3]
-                d = load_plane(view(held[3], CONSUMERS, P3, ROWS).index(index), P3, ROWS)
+                d = load_held(held[3], index, before[3], CONSUMERS, P3, ROWS, stays(P3, step, STEP))
                 if COUNT == 4:
                     found = (a, b, c, d)
                 else:
                     P4: gl.constexpr = planes[4]
-                    e = load_plane(view(held[4], CONSUMERS, P4, ROWS).index(index), P4, ROWS)
+                    e = load_held(held[4], index, before[4], CONSUMERS, P4, ROWS, stays(P4, step, STEP))
                     found = (a, b, c, d, e)
     return found
 

@@ -9,12 +9,18 @@ from triton.experimental.gluon import language as gl
 @gluon.jit
 def tile_at(tile, rows, m, TILE_N: gl.constexpr, TILE_M: gl.constexpr, GROUP_M: gl.constexpr):
     """(m, n) of a tile: GROUP_M token tiles are walked through together, so that their weights are met in cache."""
-    tiles_n = (rows + TILE_N - 1) // TILE_N
-    tiles_m = (m + TILE_M - 1) // TILE_M
-    together = GROUP_M * tiles_n
-    first = tile // together * GROUP_M
-    size = gl.minimum(tiles_m - first, GROUP_M)
-    return first + tile % together % size, tile % together // size
+    at_m = 0 * tile
+    at_n = tile
+    # One token tile needs no division, of which there are enough before the first copy.
+    if m > TILE_M:
+        tiles_n = (rows + TILE_N - 1) // TILE_N
+        tiles_m = (m + TILE_M - 1) // TILE_M
+        together = GROUP_M * tiles_n
+        first = tile // together * GROUP_M
+        size = gl.minimum(tiles_m - first, GROUP_M)
+        at_m = first + tile % together % size
+        at_n = tile % together // size
+    return at_m, at_n
 
 
 @gluon.jit
@@ -24,7 +30,7 @@ def share(program, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M
     total = ((rows + TILE_N - 1) // TILE_N) * ((m + TILE_M - 1) // TILE_M) * steps
     if split > 0:
         tile = program // split
-        part = program % split
+        part = program - tile * split
         begin = tile * steps + steps * part // split
         end = tile * steps + steps * (part + 1) // split
     else:

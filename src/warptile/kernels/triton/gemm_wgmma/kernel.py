@@ -92,10 +92,13 @@ class GemmWgmma:
                 ("STAGES", t.stages),
                 ("WHOLE", t.split_k == 1),
                 ("GROUP_M", t.group_m),
-                ("SUMS", t.sums),
                 ("BF16", problem.x_dtype == "bf16"),
                 ("EARLY", bool(t.early)),
                 ("PAIRS", bool(t.pairs)),
+                ("TURN", t.turn),
+                ("AHEAD", rules.sums_of(t) < rules.MOST_SUMS[2]),
+                ("HOLD", bool(t.hold)),
+                ("FREE", bool(t.free)),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),
@@ -105,6 +108,7 @@ class GemmWgmma:
             language="gluon",
             boxes=tuple(boxes),
             early=bool(t.early),
+            marked=bool(t.free),
         )
         program = Program(ENQUEUE, (build,))
         return program.source(3, common.SCALARS + 4, 128 * (t.consumers + 1), limits.subgroup)

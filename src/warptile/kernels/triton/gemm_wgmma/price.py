@@ -7,25 +7,35 @@ from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
-from warptile.kernels.triton.gemm_wgmma.rules import PART, programs_of, shared_bytes, tiles_of
+from warptile.kernels.triton.gemm_wgmma.rules import PART, programs_of, shared_bytes, sums_of, tiles_of
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
 
 DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
-DECODE_SLOTS = {"fp16": 3.5, "bf16": 5.0}
+DECODE_SLOTS = {"fp16": 2.6, "bf16": 4.1}
 """Instructions a weight in the loop of a Q4_K tile, its share of everything else in the loop with them."""
 LANES_A_SCHEDULER = 32
 SCHEDULERS = 4
 CACHE_BANDWIDTH = 1.6
 """Bytes a second that the level 2 cache gives, over those of memory."""
-LAUNCH_SECONDS = 2.0e-6
-FETCH_SECONDS = 1.2e-6
-"""From asking for a stage to having it, under load; as many as there are stages but one are asked for ahead."""
-REDUCE_SECONDS = 3.0e-6
+LAUNCH_SECONDS, EARLY_SECONDS = 2.0e-6, 1.4e-6
+REDUCE_SECONDS = 1.5e-6
+WIDE_SUMS, WIDE_REDUCE = 128, 4.0
+"""Parts of more sums a lane are added one after the other, which takes so many times as long."""
+LEAST_STEP_SECONDS = 3.8e-7
+"""A step of few tokens: barrier, loads, scales and decode one after the other."""
 START_SECONDS = 1.5e-6
 END_SECONDS = 1.5e-6
-OVERLAP = 0.35
-"""Share of the shorter of decode and matrix time that the longer does not hide."""
+EXPOSED = ((64, 0.65), (128, 0.12), (256, 0.05))
+"""Share of decode that matrix instructions of up to so many columns do not hide: both want the register file."""
+DRAIN_SECONDS = ((64, 0.8e-7), (128, 1.5e-7), (256, 0.0))
+"""What a turn of the loop costs, in which the matrix unit runs empty."""
+HELD_SLOTS, MEETING_SLOTS = 1.15, 1.08
+"""Instructions of a loop that holds its decode, whose warps meet; over one that does not."""
+LEAN, MEETING = 0.97, 1.003
+"""Steps of a lean tile of several steps a turn, and of one whose warps meet; over others'."""
+SHALLOW = 0.12
+"""What two stages cost, over many; three a quarter of it, and so on by squares."""
 FIXED_REGISTERS = 56
 SUSTAINED = 0.9
 """Matrix rate that the card holds under full load, over its data sheet's."""
@@ -33,6 +43,10 @@ SPREAD = 1.06
 """Step of programs that share evenly, over one of programs side by side: they meet less of each other's in cache."""
 TWO_INSTRUCTIONS = 1.12
 """Loop of 128 rows a consumer, over twice the loop of 64: fewer warps hide each other's waits."""
+
+
+def _of(table: tuple[tuple[int, float], ...], tokens: int) -> float:
+    return next((value for most, value in table if tokens <= most), table[-1][1])
 
 
 def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
@@ -55,11 +69,18 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     held = max(1, tile.tile_m // 8)
     matrix = 2.0 * tile.tile_n * 8 * held * step / (SUSTAINED * vector * architecture(limits).matrix / units)
     clock = vector / units / (2 * LANES_A_SCHEDULER * SCHEDULERS)
-    decode = tile.tile_n * step * DECODE_SLOTS[problem.x_dtype] / (LANES_A_SCHEDULER * SCHEDULERS) / clock
+    slots = DECODE_SLOTS[problem.x_dtype] * (HELD_SLOTS if tile.hold else 1.0)
+    slots *= 1.0 if tile.free else MEETING_SLOTS
+    decode = tile.tile_n * step * slots / (LANES_A_SCHEDULER * SCHEDULERS) / clock
     busy = min(programs, units)
     cache = (weights + 2.0 * tile.tile_m * step) * busy / (bandwidth * CACHE_BANDWIDTH)
-    longest = max(matrix, decode)
-    one = max((longest + OVERLAP * (matrix + decode - longest)) * (TWO_INSTRUCTIONS if tile.rows > 64 else 1.0), cache)
+    exposed = max(decode - matrix, 0.0) + min(decode, matrix) * _of(EXPOSED, tile.tile_m)
+    one = (matrix + exposed) * (TWO_INSTRUCTIONS if tile.rows > 64 else 1.0)
+    one *= (LEAN if tile.lean and tile.turn > 1 else 1.0) * (1.0 if tile.free else MEETING)
+    one += _of(DRAIN_SECONDS, tile.tile_m) / tile.turn
+    one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS) * (
+        1.0 + SHALLOW / max(1, tile.stages - 1) ** 2
+    )
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
@@ -67,12 +88,12 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     # Programs that share evenly leave up to two tiles each to be added up.
     left = (2.0 if tile.split_k == 0 else 1.0) if shares else 0.0
     parts_seconds = 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
-    reduce = left * (REDUCE_SECONDS + parts_seconds)
+    wide = WIDE_REDUCE if sums_of(tile) > WIDE_SUMS else 1.0
+    reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
     if tile.split_k == 0:
         one *= SPREAD
-    one = max(one, FETCH_SECONDS / max(1, tile.stages - 1))
-    seconds = max(rounds * (most * one + ends), memory) + LAUNCH_SECONDS + reduce
+    seconds = max(rounds * (most * one + ends), memory) + (EARLY_SECONDS if tile.early else LAUNCH_SECONDS) + reduce
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART
     return Price(

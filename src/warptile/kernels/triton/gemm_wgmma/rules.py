@@ -16,6 +16,8 @@ MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
+FLAGS = ("early", "pairs", "lean", "hold", "free")
+TURNS = (1, 2, 4, 8)
 BARRIER_BYTES = 16
 MOST_COUNTED = 1 << 31
 # A warp-specialized program keeps its partitions' arguments and states there.
@@ -37,7 +39,7 @@ def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
     """Programs of a launch: at most one a step where they share all steps."""
     tiles = tiles_of(tile, m, n)
     if tile.split_k == 0:
-        return min(tile.programs, tiles * (k // tile.tile_k))
+        return min(tile.programs, tiles * (k // tile.tile_k // tile.turn))
     return min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
 
 
@@ -67,15 +69,19 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
         most = MOST_SUMS[tile.consumers] // (2 if step > 2 * PART else 1)
         rule = f"tile_m >= {LEAST_TOKENS}, tile_m * rows / 64 * sums <= {most} with {tile.consumers} consumers"
         broken.append(BrokenRule(rule, f"{tile.tile_m}, {sums_of(tile)}"))
-    if tile.sums not in (1, 2) or (tile.sums == 2 and step == PART):
-        broken.append(BrokenRule("sums is 1, or 2 where a step has several parts", f"{tile.sums}"))
+    if tile.sums != 1:
+        broken.append(BrokenRule("sums is 1", f"{tile.sums}"))
     if tile.split_k < 0 or (tile.split_k == 0 and tile.programs < 1) or (tile.split_k > 1 and tile.programs):
         numbers = f"{tile.split_k}, {tile.programs}"
         broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
     if tile.stages < 1 or tile.group_m < 1:
         broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
-    if {tile.early, tile.pairs, tile.lean} - {0, 1}:
-        broken.append(BrokenRule("early, pairs and lean are 0 or 1", f"{tile.early}, {tile.pairs}, {tile.lean}"))
+    flags = {name: getattr(tile, name) for name in FLAGS}
+    if set(flags.values()) - {0, 1}:
+        broken.append(BrokenRule(f"{', '.join(FLAGS)} are 0 or 1", ", ".join(map(str, flags.values()))))
+    if tile.turn not in TURNS or (tile.turn > 1 and (problem.k // step) % (tile.turn * max(1, tile.split_k))):
+        rule = f"turn is one of {', '.join(map(str, TURNS))} and divides a program's steps"
+        broken.append(BrokenRule(rule, f"{tile.turn}, {problem.k // step} / {tile.split_k}"))
     if tile.lean and (tile.consumers != 2 or sums_of(tile) > MOST_LEAN):
         rule = f"lean is for 2 consumers of up to {MOST_LEAN} sums"
         broken.append(BrokenRule(rule, f"{tile.consumers}, {sums_of(tile)}"))

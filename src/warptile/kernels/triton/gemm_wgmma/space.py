@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warptile.contracts import Limits, Problem, UnusableInput
+from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.rules import broken_rules, tiles_of
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 
 TOKEN_TILES = (16, 32, 64, 128, 256)
-STAGES = (7, 5, 4, 3)
+STAGES = (5, 3)
+LEAST_STAGES, MOST_STAGES = 2, 8
 STOCK_TOKENS = 128
 SHAPES = ((2, 64), (2, 128), (4, 64))
+LOOPS = tuple(
+    dict(zip(("turn", "hold", "free", "lean"), loop, strict=True))
+    for loop in ((1, 1, 1, 0), (2, 0, 1, 0), (4, 0, 1, 0), (2, 1, 1, 1), (1, 1, 0, 0))
+)
+"""Forms of the loop: the last is every compiler's, the others' PTX is marked."""
 
 
 def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
     """Token tiles of 16 to 256 around m, with one program a tile, with k split, and with all steps shared evenly by as
-    many programs as the device has units. Tiles may break a rule."""
+    many programs as the device has units; the loop in several forms. Tiles may break a rule."""
     try:
         step = arranged(problem).step
     except UnusableInput:
@@ -26,13 +33,26 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
     units = limits.units or 132
     fitting = [t for t in TOKEN_TILES if t < 2 * problem.m and t * 8 > min(problem.m, 256)] or [TOKEN_TILES[0]]
     for tile_m in fitting:
-        for consumers, rows in SHAPES:
-            for stages in STAGES:
-                for early, lean in ((0, 0), (1, 0), (1, 1)):
-                    fields = {"consumers": consumers, "rows": rows, "early": early, "pairs": pairs, "lean": lean}
-                    base = WgmmaTile(tile_m, step, stages, **fields)
-                    if not broken_rules(base, problem, limits):
-                        yield from _spreads(base, problem, units)
+        for shape, loops in ((SHAPES[0], LOOPS), *((shape, LOOPS[-1:]) for shape in SHAPES[1:])):
+            for loop in loops:
+                fields = {"consumers": shape[0], "rows": shape[1], "pairs": pairs, **loop}
+                deepest = _stages(WgmmaTile(tile_m, step, 1, **fields), problem, limits)
+                for stages in dict.fromkeys((deepest, min(deepest, loop["turn"]), *STAGES)):
+                    if not (LEAST_STAGES <= stages <= deepest):
+                        continue
+                    for early in (1, 0) if loop is LOOPS[-1] else (1,):
+                        yield from _spreads(WgmmaTile(tile_m, step, stages, early=early, **fields), problem, units)
+
+
+def _stages(base: WgmmaTile, problem: Problem, limits: Limits) -> int:
+    """The most stages whose shared bytes a program has; 0 where a rule breaks that stages do not mend."""
+    found = 0
+    for stages in range(1, MOST_STAGES + 1):
+        tile = WgmmaTile(**{**base.fields(), "stages": stages, "turn": 1})  # type: ignore[arg-type]
+        if broken_rules(tile, problem, limits):
+            break
+        found = stages
+    return found
 
 
 def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTile]:
@@ -42,7 +62,9 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
             if split == 1 or tiles * split <= 2 * units:
                 yield _changed(base, split, 0, group_m)
         if tiles > units:
-            yield _changed(base, 1, units, group_m)
+            # As many as there are units, and as few as need no more turns.
+            for programs in dict.fromkeys((units, ceil_div(tiles, ceil_div(tiles, units)))):
+                yield _changed(base, 1, programs, group_m)
         if tiles % units and tiles < 4 * units:
             yield _changed(base, 0, units, group_m)
 
@@ -53,10 +75,13 @@ def _changed(base: WgmmaTile, split: int, programs: int, group_m: int) -> WgmmaT
 
 
 def stock(problem: Problem, limits: Limits) -> WgmmaTile | None:
-    """One program a tile of 128 rows by 128 tokens, with as many stages as fit, four at most; None where none is valid.
+    """One program a tile of 128 rows by 128 tokens, with as many stages as fit, four at most; None where none is valid,
+    and below half a tile of tokens, where nobody would take it unmeasured.
 
     That is the shape CUTLASS takes for a mixed-input matmul on this architecture where nothing was measured.
     """
+    if 2 * problem.m < STOCK_TOKENS:
+        return None
     try:
         step = arranged(problem).step
     except UnusableInput:

@@ -16,10 +16,12 @@ class WgmmaTile(Tile):
     many programs as `programs` says share all steps evenly, each the end of one tile, whole tiles, the start of
     another. programs, with split_k = 1: that many programs take whole tiles in turn; 0: one a tile. group_m: token
     tiles that are walked through together. consumers: warp groups that decode and multiply, `rows` rows each, one or
-    two matrix instructions' 64. sums: 1, or 2 that take turns, so that neighbouring matrix instructions do not wait for
-    each other. early: 1 lets the next launch start while this one ends. pairs: 1 stores two neighbouring rows
-    together, for even n. lean: 1 gives consumers little more registers than their loop needs, so that the compiler
-    makes weights where they are multiplied instead of moving them there.
+    two matrix instructions' 64. sums: sets of sums a group keeps, 1. early: 1 lets the next launch start while this one
+    ends. pairs: 1 stores two neighbouring rows together, for even n. lean: 1 gives consumers little more registers than
+    their loop needs, so that the compiler makes weights where they are multiplied instead of moving them there. turn:
+    steps of a turn of the loop, within which the matrix unit always has work. hold: 1 keeps the decode of the next part
+    before the wait for the matrix unit. free: 1 spares a group's warps from meeting twice a step; each gives stages
+    back by itself.
     """
 
     kernel: ClassVar[str] = "triton.gemm_wgmma"
@@ -36,6 +38,9 @@ class WgmmaTile(Tile):
     early: int = 0
     pairs: int = 1
     lean: int = 0
+    turn: int = 1
+    hold: int = 1
+    free: int = 0
 
     @property
     def tile_n(self) -> int:

@@ -6,11 +6,6 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
-from triton.experimental.gluon.language.nvidia.hopper import (
-    fence_async_shared,
-    warpgroup_mma,
-    warpgroup_mma_wait,
-)
 
 from warptile.kernels.triton.gemv_mma.activations import power, scaling
 from warptile.kernels.triton.gemv_mma.codes import along
@@ -56,91 +51,62 @@ def batches(stretches, depth):
 
 
 @gluon.jit
-def row_pointers(
-    X, m, token0, x_stride,
+def copy_rows(
+    X, memory, m, token0, x_stride, first, end,
     STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
+    STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr, BEGIN: gl.constexpr, END: gl.constexpr,
 ):  # fmt: skip
-    """Where a stretch at step 0 lies, in `copy_layout`, and which of its steps each element is in; rows past the last
-    are the last."""
+    """Ask for stretches BEGIN to END - 1 of a program's part of x, in `batches`. Rows past the last are the last; steps
+    from `end` on are 0."""
     LAY: gl.constexpr = copy_layout(W, N, U, STEP // 64, TOKENS)
+    BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
     token = gl.minimum(token0 + along(LAY, 3), m - 1).to(gl.int64)
     ahead = along(LAY, 0) * U + along(LAY, 1)
-    return X + token * x_stride + (ahead * STEP + along(LAY, 2) * 64 + along(LAY, 4)), ahead
-
-
-@gluon.jit
-def copy_batch(
-    X, memory, m, token0, x_stride, first, end, BATCH_AT: gl.constexpr,
-    STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
-    STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr,
-):  # fmt: skip
-    """Ask for a batch of stretches of a program's part of x, if there is such a batch. Steps from `end`
-    on are 0."""
-    BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
-    rows, ahead = row_pointers(X, m, token0, x_stride, STEP, W, N, U, TOKENS)
-    for i in gl.static_range(BATCH_AT * BATCH, min(BATCH_AT * BATCH + BATCH, STRETCHES)):
+    rows = X + token * x_stride + (ahead * STEP + along(LAY, 2) * 64 + along(LAY, 4))
+    for i in gl.static_range(BEGIN, END):
         step = first + i * (W * U)
         if FULL:
             copy_later(memory.index(i), rows + step * STEP)
         else:
             inside, source = gl.broadcast(ahead + step < end, rows + step * STEP)
             copy_later(memory.index(i), source, mask=inside)
-    if BATCH_AT * BATCH < STRETCHES:
-        async_copy.commit_group()
+        if (i + 1) % BATCH == 0 or i + 1 == STRETCHES:
+            async_copy.commit_group()
 
 
 @gluon.jit
-def await_batch(
-    i, X, memory, m, token0, x_stride, first, end,
-    STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
-    STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr, DIRECT: gl.constexpr,
-):  # fmt: skip
-    """Before stretch i of the loop: where a batch begins, it must be there, for all warps and, where DIRECT is 2, for
-    the matrix unit; the one after the next is asked for, so that x does not hold up the weights."""
+def await_rows(i, STRETCHES: gl.constexpr, DEPTH: gl.constexpr):
+    """Before stretch i of the loop: where a batch begins, it must be there, for all warps."""
     BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
     COUNT: gl.constexpr = batches(STRETCHES, DEPTH)[1]
     for batch in gl.static_range(COUNT):
         if i == batch * BATCH:
-            async_copy.wait_group(1 if batch + 1 < COUNT else 0)
-            if DIRECT == 2:
-                fence_async_shared()
-            copy_batch(
-                X, memory, m, token0, x_stride, first, end, batch + 2,
-                STEP, W, N, U, TOKENS, STRETCHES, FULL, DEPTH,
-            )  # fmt: skip
+            async_copy.wait_group(COUNT - 1 - batch)
             barrier()
 
 
 @gluon.jit
-def load_rows(rows, ahead, step, end, STEP: gl.constexpr, FULL: gl.constexpr):
-    """A stretch of bf16 rows, fp32; 0 from step `end` on."""
-    if FULL:
-        x = gl.load(rows + step * STEP)
-    else:
-        inside, source = gl.broadcast(ahead + step < end, rows + step * STEP)
-        x = gl.load(source, mask=inside, other=0.0)
-    return x.to(gl.float32)
-
-
-@gluon.jit
-def stage_halves(
-    X, halves, m, token0, x_stride, first, end,
-    STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
-    STRETCHES: gl.constexpr, FULL: gl.constexpr,
+def into_halves(
+    brain, halves, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, PARTS: gl.constexpr, TOKENS: gl.constexpr,
+    STRETCHES: gl.constexpr,
 ):  # fmt: skip
-    """Fill `halves`, [STRETCHES, W, U, parts, tokens, 64], with bf16 rows as fp16, each token's multiplied by the power
-    of two of `activations`. Returns the bits of each token's largest magnitude, i32[tokens]."""
-    rows, ahead = row_pointers(X, m, token0, x_stride, STEP, W, N, U, TOKENS)
-    largest = gl.full((W, U, STEP // 64, TOKENS, 64), 0, gl.int32, copy_layout(W, N, U, STEP // 64, TOKENS))
-    for i in gl.static_range(STRETCHES):
-        x = load_rows(rows, ahead, first + i * (W * U), end, STEP, FULL)
+    """Turn copied bf16 rows into fp16 where they lie (`halves` is the same memory), each token's multiplied by the
+    power of two of `activations`. Returns the bits of each token's largest magnitude, i32[tokens]."""
+    LAY: gl.constexpr = copy_layout(W, N, U, PARTS, TOKENS)
+    async_copy.wait_group(0)
+    barrier()
+    largest = gl.full((W, U, PARTS, TOKENS, 64), 0, gl.int32, LAY)
+    for i in range(STRETCHES):
+        x = brain.index(i).load(LAY).to(gl.float32)
         largest = gl.maximum(largest, x.to(gl.int32, bitcast=True) & 0x7FFFFFFF)
     largest = gl.max(gl.max(gl.max(gl.max(largest, 4), 2), 1), 0)
     factor = power(scaling(largest))
     factor = gl.expand_dims(gl.expand_dims(gl.expand_dims(gl.expand_dims(factor, 0), 1), 2), 4)
-    for i in gl.static_range(STRETCHES):
-        x = load_rows(rows, ahead, first + i * (W * U), end, STEP, FULL)
-        halves.index(i).store((x * factor).to(gl.float16))
+    for i in range(STRETCHES):
+        x = brain.index(i).load(LAY).to(gl.float32) * factor
+        # Where threads are more than pieces, some hold the same.
+        barrier()
+        halves.index(i).store(x.to(gl.float16))
     return largest
 
 
@@ -157,23 +123,3 @@ def right_factor(memory, W: gl.constexpr, N: gl.constexpr, TOKENS: gl.constexpr,
     x = memory.load(factor_layout(W, N, STEP // 64, TOKENS))
     x = gl.reshape(gl.permute(x, (0, 1, 2, 4, 3)), [W, STEP, TOKENS])
     return gl.convert_layout(x, gl.DotOperandLayout(1, sums_layout(W, N), 2), assert_trivial=True)
-
-
-@gluon.constexpr_function
-def group_layout(N, tokens):
-    """fp32[16 N, tokens]: sums of warp-group matrix instructions, a warp's rows as in `sums_layout`."""
-    return gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[N, 1], instr_shape=[16, tokens, 16])
-
-
-@gluon.jit
-def add_group_step(acc, weights, memory, at, N: gl.constexpr, TOKENS: gl.constexpr):
-    """Sums fp32[16 N, tokens] of `group_layout` with a step's products added: weights fp16[1, 16 N, 128] in any layout
-    that holds the left factor's registers, x in memory[at] and [at + 1], [tokens, 64] each."""
-    OPERAND: gl.constexpr = gl.DotOperandLayout(0, group_layout(N, TOKENS), 2)
-    first, second = gl.split(gl.permute(gl.reshape(weights, [16 * N, 2, 64]), (0, 2, 1)))
-    first = gl.convert_layout(first, OPERAND, assert_trivial=True)
-    second = gl.convert_layout(second, OPERAND, assert_trivial=True)
-    acc = warpgroup_mma(first, memory.index(at).permute((1, 0)), acc, is_async=True)
-    acc = warpgroup_mma(second, memory.index(at + 1).permute((1, 0)), acc, is_async=True)
-    acc, first, second = warpgroup_mma_wait(0, deps=(acc, first, second))
-    return acc

@@ -5,18 +5,16 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import mma_v2
-from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from warptile.kernels.triton.gemv_mma.activations import load_pairs, stage, staged_at_once, undo
 from warptile.kernels.triton.gemv_mma.as_it_lies import (
-    add_group_step,
-    await_batch,
-    copy_batch,
-    group_layout,
+    await_rows,
+    batches,
+    copy_rows,
+    into_halves,
     right_factor,
     rows_layout,
-    stage_halves,
     undo_columns,
 )
 from warptile.kernels.triton.gemv_mma.codes import along, load_codes, weights_of
@@ -118,16 +116,13 @@ def add_stretch(
         s1 = one_step(w1, u)
         s2 = one_step(w2, u)
         sf = one_step(factors, u)
-        if DIRECT == 2:
-            acc = add_group_step(acc, left(s0, s1, s2, sf, L, WARPS, N, 0), memory, (at * U + u) * 2, N, TOKENS)
+        if DIRECT:
+            x = right_factor(memory.index(at).slice(u, 1, 1), WARPS, N, TOKENS, 32 * L[2])
         else:
-            if DIRECT:
-                x = right_factor(memory.index(at).slice(u, 1, 1), WARPS, N, TOKENS, 32 * L[2])
-            else:
-                x = right(memory.index(at).slice(u, 1, 1), L, WARPS, N, TOKENS, COLUMNS)
-            acc = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 0), x, acc)
-            if R == 32 * N:
-                more = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 1), x, more)
+            x = right(memory.index(at).slice(u, 1, 1), L, WARPS, N, TOKENS, COLUMNS)
+        acc = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 0), x, acc)
+        if R == 32 * N:
+            more = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 1), x, more)
     return acc, more
 
 
@@ -163,17 +158,15 @@ def gemv_mma(
     padded = (rows + 15) // 16 * 16
     first = split * (STRETCHES * STRETCH)
     end = gl.minimum(k // STEP, first + STRETCHES * STRETCH)
-    # Others pass through registers on their way into fp16's range.
-    COPIED: gl.constexpr = DIRECT != 0 and X.dtype.element_ty == gl.float16
     if DIRECT:
+        SOON: gl.constexpr = batches(STRETCHES, DEPTH)[0]
+        XTYPE: gl.constexpr = X.dtype.element_ty
         PARTS: gl.constexpr = STEP // 64
         held = gl.allocate_shared_memory(
             gl.float16, [STRETCHES * WARPS * U * PARTS, TOKENS, 64], gl.NVMMASharedLayout(128, 16, 2)
         )
-        copied = reinterpreted(held, gl.float16, [STRETCHES, WARPS, U, PARTS, TOKENS, 64], rows_layout())
-        stretches = copied
-        if DIRECT == 2:
-            stretches = held
+        copied = reinterpreted(held, XTYPE, [STRETCHES, WARPS, U, PARTS, TOKENS, 64], rows_layout())
+        stretches = reinterpreted(held, gl.float16, [STRETCHES, WARPS, U, PARTS, TOKENS, 64], rows_layout())
     else:
         memory = gl.allocate_shared_memory(
             gl.int32,
@@ -188,12 +181,12 @@ def gemv_mma(
         )
     # x is met first; where that is not yet there, weights are.
     if not PDL:
-        if COPIED:
-            copy_batch(
-                X, copied, m, at_m * TOKENS, x_stride, first, end, 0,
-                STEP, WARPS, N, U, TOKENS, STRETCHES, FULL, DEPTH,
+        if DIRECT:
+            copy_rows(
+                X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
+                DEPTH, 0, SOON,
             )  # fmt: skip
-        elif DIRECT == 0:
+        else:
             low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
     w0, w1, w2, a, b, c = fetch(W, p0, p1, p2, p3, p4, p5, first, rows0, padded, end, L, WARPS, N, U, ROWS, FULL)
     if DEPTH >= 2:
@@ -211,19 +204,13 @@ def gemv_mma(
     exponent = gl.load(units + gl.minimum(row, rows - 1)).to(gl.int32)
     if PDL:
         gdc_wait()
-    if COPIED:
-        for batch in gl.static_range(2):
-            if PDL or batch > 0:
-                copy_batch(
-                    X, copied, m, at_m * TOKENS, x_stride, first, end, batch,
-                    STEP, WARPS, N, U, TOKENS, STRETCHES, FULL, DEPTH,
-                )  # fmt: skip
-    elif DIRECT:
-        largest = stage_halves(
-            X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL
-        )
-        if DIRECT == 2:
-            fence_async_shared()
+    if DIRECT:
+        copy_rows(
+            X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
+            DEPTH, 0 if PDL else SOON, STRETCHES,
+        )  # fmt: skip
+        if XTYPE != gl.float16:
+            largest = into_halves(copied, stretches, WARPS, N, U, PARTS, TOKENS, STRETCHES)
     else:
         if PDL:
             low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
@@ -232,18 +219,12 @@ def gemv_mma(
         )
     # Here and not at the first use, which is in the loop.
     barrier()
-    if DIRECT == 2:
-        acc = gl.full((16 * N, TOKENS), 0, gl.float32, group_layout(N, TOKENS))
-    else:
-        acc = gl.full((WARPS, 16 * N, COLUMNS), 0, gl.float32, SUMS)
+    acc = gl.full((WARPS, 16 * N, COLUMNS), 0, gl.float32, SUMS)
     more = acc
     for i in range(0, STRETCHES, DEPTH):
         following = first + (i + DEPTH) * STRETCH
-        if COPIED:
-            await_batch(
-                i, X, copied, m, at_m * TOKENS, x_stride, first, end,
-                STEP, WARPS, N, U, TOKENS, STRETCHES, FULL, DEPTH, DIRECT,
-            )  # fmt: skip
+        if DIRECT != 0 and X.dtype.element_ty == gl.float16:
+            await_rows(i, STRETCHES, DEPTH)
         acc, more = add_stretch(
             acc, more, w0, w1, w2, a, b, c, stretches, i, up, down,
             L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
@@ -278,9 +259,7 @@ def gemv_mma(
         inverse = undo(largest, SUMS, TOKENS, COLUMNS, WARPS, N)
         acc = acc * inverse
         more = more * inverse
-    if DIRECT == 2:
-        total = gl.convert_layout(acc, OUT, assert_trivial=True)
-    elif ROWS == 32 * N:
+    if ROWS == 32 * N:
         acc = gl.reshape(gl.permute(gl.join(acc, more), (0, 3, 1, 2)), [WARPS, 32 * N, COLUMNS])
         total = gl.convert_layout(gl.sum(acc, 0), OUT)
     else:

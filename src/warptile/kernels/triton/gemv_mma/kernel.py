@@ -53,7 +53,7 @@ class GemvMma:
         held = next(t for t in (1, 2, 4, 8, 16, 32, 64) if t >= problem.m)
         ways = [(tokens, 0) for tokens in sorted({held, min(held, 8)})]
         if problem.x_dtype in rules.COPIED:
-            ways += [(tokens, direct) for tokens in sorted({max(held, 8), min(max(held, 8), 16)}) for direct in (1,)]
+            ways += [(tokens, 1) for tokens in sorted({max(held, 8), min(max(held, 8), 16)})]
         dependent = 1 if architecture(limits).name in rules.DEPENDENT_LAUNCH else 0
         for row_warps, warps, twice, steps, ahead in product(rules.ROW_WARPS, (4, 8, 16), (1, 2), (1, 2), (1, 2)):
             tile_n = 16 * row_warps * twice
@@ -62,7 +62,8 @@ class GemvMma:
                     break
                 for tokens, direct in ways:
                     tile = GemvMmaTile(tile_n, tokens, split, warps, row_warps, steps, ahead, dependent, 0, direct)
-                    yield replace(tile, registers=rules.allowed_registers(tile, problem))
+                    if registers := rules.allowed_registers(tile, problem):
+                        yield replace(tile, registers=registers)
 
     def stock(self, problem: Problem, limits: Limits) -> Tile | None:
         return None

@@ -70,6 +70,14 @@ def scale_layout(W, N, U, R, groups):
 
 
 @gluon.constexpr_function
+def block_layout(W, N, blocks, R):
+    """i32[W, blocks, R, 4]: four words of a superblock, all in each lane of a quad."""
+    registers = [(3, 1), (3, 2)] + [(1, b) for b in powers(blocks)] + row_registers(R, N)
+    lanes = [(-1, 1), (-1, 1), (2, 1), (2, 2), (2, 4)]
+    return linear([W, blocks, R, 4], registers, lanes, warp_steps(W, N))
+
+
+@gluon.constexpr_function
 def x_layout(W, N, U, chunks, again, tokens):
     """i32[W, U, chunks, 4 c, again, tokens, 4 s]: pairs of x, the right factor; `again` repeats few tokens to eight."""
     registers = [(6, 1), (6, 2)] + [(2, b) for b in powers(chunks)] + [(1, b) for b in powers(U)]

@@ -29,10 +29,15 @@ DEPENDENT_SECONDS = 1e-6
 # A dependent launch whose programs find room beside those of the launch ahead takes memory's time from them.
 CROWDED_SECONDS = 2.5e-6
 # Passing x to a program from cache, and sums to and fro, against a byte of weights.
-FROM_CACHE, SUMS = 0.43, 3.4
+FROM_CACHE, SUMS = 0.43, 2.5
 # What waiting for each other costs a program's warps, for each four of them.
 TOGETHER = 0.053
 OVERLAP = 2.5
+# Loop of one step at a time over half a loop of two, but for codes of two planes, whose scales a half has of its own;
+# loop of 32 rows a warp over two of 16.
+SINGLE_STEPS, TWO_TILES = 1.15, 1.05
+# Bringing a copied byte of bf16 rows into fp16's range, a unit.
+CONVERTED_SECONDS = 2.2e-11
 # Staging x of a token beyond the fourth, an element of k: it ends before the first weight is used.
 STAGED_SECONDS = 6.6e-11
 TIE = 1e-6
@@ -60,6 +65,10 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
     part = rules.stretches(tile, problem) * rules.stretch(tile) * common.arranged(problem).step
     slots = _slots(problem) + rules.columns(tile) * COLUMN_SLOTS
     staged = 0.0 if tile.direct else STAGED_SLOTS * tile.tile_m * part / 2 / threads
+    if tile.steps == 1 and not common.parameters(problem)[1]:
+        slots *= SINGLE_STEPS
+    if tile.tile_n > 16 * tile.row_warps:
+        slots *= TWO_TILES
     loop = slots * tile.tile_n * part / threads
     clock = limits.fp32_tflops * 1e12 / 2 / (units * SCHEDULERS * limits.subgroup) if limits.fp32_tflops else 1e9
     compute = programs * tile.warps * (loop + staged + OUTSIDE_SLOTS) / (units * SCHEDULERS * issued * clock) / busy
@@ -72,6 +81,8 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
     fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if tile.split_k > 1 else 0.0)
     if tile.pdl:
         fixed += CROWDED_SECONDS if room else -DEPENDENT_SECONDS
+    if tile.direct and problem.x_dtype != "fp16":
+        fixed += CONVERTED_SECONDS * ceil_div(problem.n, tile.tile_n) * x_bytes / units
     if not tile.direct:
         fixed += STAGED_SECONDS * problem.k * max(0, tile.tile_m - 4)
     # Of tiles that are otherwise equal, the one that is farther from what a thread may hold.

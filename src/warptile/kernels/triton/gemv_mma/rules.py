@@ -15,7 +15,6 @@ COLUMNS = 8
 COPIED = ("fp16", "bf16")
 MOST_AHEAD = 3
 MOST_STEPS = 2
-GROUP_INSTRUCTIONS = "sm_90"
 # Counts at which a unit of 65536 holds 24, 20, 16 and 12 warps, and by how much the compiler stays below the paper.
 REGISTER_STEPS = (80, 96, 128, 168)
 PAPER_MARGIN = 8
@@ -52,6 +51,8 @@ def shared_bytes(tile: GemvMmaTile, problem: Problem) -> int:
     count = stretches(tile, problem)
     if tile.direct:
         held = count * stretch(tile) * arranged(problem).step * tile.tile_m * 2
+        # The largest numbers of bf16 rows on their way from warp to warp.
+        held += 0 if problem.x_dtype == "fp16" else 4 * tile.tile_m * tile.warps
         return max(held, tile.warps * tile.tile_n // tile.row_warps * columns(tile) * 4)
     at_once = max(1, min(8 // min(tile.tile_m, 8), 1 << (count - 1).bit_length()))
     held = ceil_div(count, at_once) * at_once
@@ -88,21 +89,14 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
         broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
     elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:
         broken.append(BrokenRule("the device has programmatic dependent launch", limits.name, True))
-    if tile.direct not in (0, 1, 2) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype not in COPIED)):
-        rule = "direct is 0, or 1 or 2 for fp16 and bf16 rows, at least 8 a tile"
+    if tile.direct not in (0, 1) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype not in COPIED)):
+        rule = "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"
         broken.append(BrokenRule(rule, f"{tile.direct}, {tile.tile_m} of {problem.x_dtype}"))
-    elif tile.direct == 2 and (tile.warps != tile.row_warps or tile.tile_n != 16 * tile.warps or tile.warps % 4):
-        rule = "direct = 2 takes groups of four warps, each with 16 rows of its own"
-        broken.append(BrokenRule(rule, f"{tile.tile_n}, {tile.row_warps} of {tile.warps}"))
-    elif tile.direct == 2 and limits.kind != "software" and architecture(limits).name != GROUP_INSTRUCTIONS:
-        broken.append(BrokenRule("the device has sm_90's warp-group matrix instructions", limits.name, True))
     if broken:
         return broken
     whole = arranged(problem)
     if whole.step < LEAST_STEP:
         broken.append(BrokenRule("k is a multiple of 128", f"k = {problem.k}"))
-    if tile.direct == 2 and whole.step != LEAST_STEP:
-        broken.append(BrokenRule("direct = 2 takes steps of 128", f"{whole.step}"))
     parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
     if stretch(tile) % parts:
         broken.append(BrokenRule("what warps take at once is whole superblocks", f"{stretch(tile)} steps"))
@@ -132,12 +126,18 @@ def registers_of(tile: GemvMmaTile, problem: Problem) -> int:
     bits = sum(p.per * p.bits / p.span for p in whole.code_planes)
     rows = tile.tile_n // tile.row_warps
     words = tile.steps * rows * whole.step * bits / 32 / 32
-    # Of a superblock's four words each lane of a quad has one.
+    # Rows of four words a superblock are loaded whole.
     parts = max((plane.span for plane in whole.scales.planes), default=whole.step) // whole.step
-    scales = rows / 8 * (max(1, tile.steps // parts) if whole.scales.kind == "k6min" else 2 * tile.steps)
+    scales = rows / 8 * (4 * max(1, tile.steps // parts) if whole.scales.kind == "k6min" else 2 * tile.steps)
+    if whole.scales.kind == "half":
+        scales /= 2
     sums = rows * columns(tile) / 32
     decoded = 8 * whole.step / 64 * (columns(tile) + 16) / 16
-    return int(tile.ahead * (words + scales) + sums + decoded) + 34
+    # Codes of eight bits become as many registers of weights as they had words.
+    if bits >= 8:
+        decoded = 0
+    both = 10 if rows > 16 else 0
+    return int(tile.ahead * (words + scales) + sums + decoded) + both + 34
 
 
 def allowed_registers(tile: GemvMmaTile, problem: Problem) -> int:

@@ -6,7 +6,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from warptile.kernels.triton.gemv_mma.codes import along, join4, row_parts
-from warptile.kernels.triton.gemv_mma.layouts import scale_layout, word_layout
+from warptile.kernels.triton.gemv_mma.layouts import block_layout, scale_layout, word_layout
 from warptile.layouts.triton.decode import half_bits
 from warptile.layouts.triton.pointwise import scale_words, scales_of
 
@@ -16,10 +16,10 @@ def load_scales(
     W, s0, s1, s2, base, unit, rows0, padded, left,
     L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
 ):  # fmt: skip
-    """Three tensors of scale words of a stretch. Kind k6min, four words a superblock: the first alone, one a lane."""
+    """Three tensors of scale words of a stretch. Kind k6min, four words a superblock: the first alone, loaded whole."""
     PARTS: gl.constexpr = L[8] // (32 * L[2]) if L[8] > 32 * L[2] else 1
     if L[6] == "k6min":
-        LAYB: gl.constexpr = scale_layout(WARPS, N, U // PARTS if U >= PARTS else 1, R, 4)
+        LAYB: gl.constexpr = block_layout(WARPS, N, U // PARTS if U >= PARTS else 1, R)
         ahead = along(LAYB, 0) * U // PARTS + along(LAYB, 1)
         low, high = row_parts(LAYB, padded - rows0)
         P = W + s0 + (unit * padded + rows0) * 4
@@ -54,26 +54,12 @@ def unit_factors(
     """(2^24 MUL / u, 1 / u) of the rows' units u, fp32[1, 1, R, 1], where `factors_of` wants them."""
     if L[6] == "k6min":
         PARTS: gl.constexpr = L[8] // (32 * L[2])
-        LAY: gl.constexpr = scale_layout(WARPS, N, U // PARTS if U >= PARTS else 1, R, 4)
+        LAY: gl.constexpr = block_layout(WARPS, N, U // PARTS if U >= PARTS else 1, R)
     else:
         LAY: gl.constexpr = scale_layout(WARPS, N, U, R, L[7])
     exponent = gl.load(units + gl.minimum(rows0 + along(LAY, 2), rows - 1)).to(gl.int32)
     up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
     return up, ((254 - exponent) << 23).to(gl.float32, bitcast=True)
-
-
-@gluon.jit
-def of_four_lanes(words):
-    """What each of a quad's lanes has, in all four of them: four tensors."""
-    return gl.inline_asm_elementwise(
-        """
-        shfl.sync.idx.b32 $0, $4, 0, 0x1C1F, 0xFFFFFFFF;
-        shfl.sync.idx.b32 $1, $4, 1, 0x1C1F, 0xFFFFFFFF;
-        shfl.sync.idx.b32 $2, $4, 2, 0x1C1F, 0xFFFFFFFF;
-        shfl.sync.idx.b32 $3, $4, 3, 0x1C1F, 0xFFFFFFFF;
-        """,
-        "=r,=r,=r,=r,r", [words], dtype=(gl.int32, gl.int32, gl.int32, gl.int32), is_pure=True, pack=1,
-    )  # fmt: skip
 
 
 @gluon.jit
@@ -87,26 +73,41 @@ def block_factors(
     """
     PARTS: gl.constexpr = L[8] // (32 * L[2])
     LAY: gl.constexpr = scale_layout(WARPS, N, U, R, L[7])
-    both, first, second, high = of_four_lanes(words)
+    OWN: gl.constexpr = gl.SliceLayout(3, LAY)
+    BLOCKS: gl.constexpr = U // PARTS if U >= PARTS else 1
+    even, odd = gl.split(gl.reshape(words, [WARPS, BLOCKS, R, 2, 2]))
+    both, second = gl.split(even)
+    first, high = gl.split(odd)
+    LAYB: gl.constexpr = block_layout(WARPS, N, BLOCKS, R)
+    both = gl.expand_dims(gl.convert_layout(both, gl.SliceLayout(3, LAYB), assert_trivial=True), 3)
     pair = gl.inline_asm_elementwise(
         "cvt.rn.satfinite.f16x2.f32 $0, $1, $2;", "=r,r,r",
         [half_bits((both >> 16) & 0xFFFF) * (-1024.0 * down), half_bits(both & 0xFFFF) * up],
         dtype=gl.int32, is_pure=True, pack=1,
     )  # fmt: skip
-    low = first
+    pair = gl.reshape(pair, [WARPS, BLOCKS, R])
     if U >= PARTS:
-        low = gl.reshape(gl.permute(gl.join(first, second), (0, 1, 4, 2, 3)), [WARPS, U, R, 4])
-        high = gl.reshape(gl.permute(gl.join(high, high), (0, 1, 4, 2, 3)), [WARPS, U, R, 4])
-        pair = gl.reshape(gl.permute(gl.join(pair, pair), (0, 1, 4, 2, 3)), [WARPS, U, R, 4])
-        low = gl.convert_layout(low, LAY, assert_trivial=True)
-        high = gl.convert_layout(high, LAY, assert_trivial=True)
-        pair = gl.convert_layout(pair, LAY, assert_trivial=True)
+        low = gl.reshape(gl.permute(gl.join(first, second), (0, 1, 3, 2)), [WARPS, U, R])
+        high = gl.reshape(gl.permute(gl.join(high, high), (0, 1, 3, 2)), [WARPS, U, R])
+        pair = gl.reshape(gl.permute(gl.join(pair, pair), (0, 1, 3, 2)), [WARPS, U, R])
+        low = gl.convert_layout(low, OWN, assert_trivial=True)
+        high = gl.convert_layout(high, OWN, assert_trivial=True)
+        pair = gl.convert_layout(pair, OWN, assert_trivial=True)
+    else:
+        low = gl.convert_layout(first, OWN, assert_trivial=True)
+        high = gl.convert_layout(high, OWN, assert_trivial=True)
+        pair = gl.convert_layout(pair, OWN, assert_trivial=True)
+        of_odd = gl.convert_layout(second, OWN, assert_trivial=True)
+    low = gl.expand_dims(low, 3)
+    high = gl.expand_dims(high, 3)
+    pair = gl.expand_dims(pair, 3)
     part = (along(LAY, 0) * U + along(LAY, 1)) % PARTS
     if U < PARTS:
-        low = gl.where(part == 0, first, second)
+        low = gl.where(part == 0, low, gl.expand_dims(of_odd, 3))
     group = along(LAY, 3)
     low = low >> (4 * group)
     high = high >> (8 * part + 2 * group)
+    pair = gl.broadcast(pair, low)[0]
     return gl.inline_asm_elementwise(
         """{
         .reg .b32 a, b, c;
@@ -153,7 +154,15 @@ def factors_of(
         lane = along(OUT, 3)
         passed, _ = gl.broadcast(passed, lane)
     else:
-        w0, w1, w2, w3 = of_four_lanes(own)
+        w0, w1, w2, w3 = gl.inline_asm_elementwise(
+            """
+            shfl.sync.idx.b32 $0, $4, 0, 0x1C1F, 0xFFFFFFFF;
+            shfl.sync.idx.b32 $1, $4, 1, 0x1C1F, 0xFFFFFFFF;
+            shfl.sync.idx.b32 $2, $4, 2, 0x1C1F, 0xFFFFFFFF;
+            shfl.sync.idx.b32 $3, $4, 3, 0x1C1F, 0xFFFFFFFF;
+            """,
+            "=r,=r,=r,=r,r", [own], dtype=(gl.int32, gl.int32, gl.int32, gl.int32), is_pure=True, pack=1,
+        )  # fmt: skip
         # What group g of the tensor now says of four lanes' groups is the same for each of them.
         passed = gl.reshape(join4(w0, w1, w2, w3), [WARPS, U, R, GROUPS // 4, 4, 4])
         passed = gl.reshape(gl.permute(passed, (0, 1, 2, 4, 3, 5)), [WARPS, U, R, 4, GROUPS])

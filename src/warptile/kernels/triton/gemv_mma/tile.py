@@ -17,8 +17,7 @@ class GemvMmaTile(Tile):
     memory, in registers. pdl: 1 where a program may start before the launch ahead of it ends (NVIDIA's programmatic
     dependent launch). registers: the most a thread may have, 0 for the compiler's choice. direct: how rows of x come
     to the matrix unit; 0: through registers into shared memory in the order of products, all before the first one;
-    1: as they lie, fp16 copied beside the weights, and loaded by every warp; 2: the same, taken from shared memory by
-    instructions of four warps.
+    1: copied to shared memory as they lie, beside the first weights.
     """
 
     kernel: ClassVar[str] = "triton.gemv_mma"

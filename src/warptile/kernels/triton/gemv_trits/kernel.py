@@ -50,11 +50,11 @@ class GemvTrits:
             return
         units = limits.units or 1
         dependent = 1 if architecture(limits).name in DEPENDENT_LAUNCH else 0
-        for row_warps, warps, steps, ahead in product(rules.ROW_WARPS, (4, 8, 16), rules.STEPS, (1, 2)):
+        for row_warps, warps, steps, ahead in product(rules.ROW_WARPS, (4, 8, 16), rules.STEPS[1:], (1, 2)):
             for split in (1, 2, 4, 8):
                 if split > 1 and ceil_div(problem.n, 16 * row_warps) * split > 8 * units:
                     break
-                yield GemvTritsTile(row_warps, min(problem.m, 2), split, warps, steps, ahead, dependent)
+                yield GemvTritsTile(row_warps, min(problem.m, 2), split, warps, steps, ahead, dependent, 128)
 
     def stock(self, problem: Problem, limits: Limits) -> Tile | None:
         return None

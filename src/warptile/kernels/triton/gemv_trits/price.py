@@ -9,20 +9,29 @@ from warptile.kernels.triton import common
 from warptile.kernels.triton.gemv_trits import rules
 from warptile.kernels.triton.gemv_trits.tile import GemvTritsTile
 
-# Instructions a weight in the loop and a pair of activations staged, counted in what Triton 3.6 compiles for sm_90.
-SLOTS, STAGED_SLOTS = 1.6, 20
-OUTSIDE_SLOTS = 500
-ISSUED = 0.6
+# Instructions a weight in the loop, with what waits for it, a task of staging a block's words for one lane of four, and
+# outside of both; counted in what Triton 3.6 compiles for sm_90.
+SLOTS = 2.4
+STAGED_SLOTS = 300
+OUTSIDE_SLOTS = 350
+LANES = 4
+# Share of issue slots used with this many warps a scheduler or more, and fewer in proportion to the root.
+ISSUED = 0.86
 WARPS_A_SCHEDULER = 4
 SCHEDULERS = 4
-LAUNCH_SECONDS = 2.6e-6
-SPLIT_SECONDS = 0.8e-6
-DEPENDENT_SECONDS = 1e-6
+LAUNCH_SECONDS = 1.9e-6
+SPLIT_SECONDS = 0.6e-6
+DEPENDENT_SECONDS = 0.6e-6
+# A dependent launch whose programs find room beside those of the launch ahead takes memory's time from them.
+CROWDED_SECONDS = 2.5e-6
+# What waiting for each other costs a program's warps, for each four of them.
+TOGETHER = 0.053
+OVERLAP = 2.5
 TIE = 1e-6
 
 
 def price(tile: GemvTritsTile, problem: Problem, limits: Limits) -> Price:
-    """Memory m and instructions c hide each other in part: (m^3 + c^3)^(1/3), plus what a launch costs in itself."""
+    """Memory m and instructions c hide each other in part: (m^p + c^p)^(1/p), p = 2.5, plus what a launch costs."""
     threads = tile.warps * limits.subgroup
     needed = rules.registers_of(tile)
     most = min(tile.registers or 255, limits.max_registers_per_thread or 255)
@@ -36,7 +45,8 @@ def price(tile: GemvTritsTile, problem: Problem, limits: Limits) -> Price:
     issued = ISSUED * min(1.0, tile.warps * together / SCHEDULERS / WARPS_A_SCHEDULER) ** 0.5
     part = rules.stretches(tile, problem) * rules.stretch(tile) * rules.STEP
     loop = SLOTS * 16 * tile.row_warps * part / threads
-    staged = STAGED_SLOTS * tile.tile_m * part / 2 / threads
+    # Warps stage a block for 8 lanes of four at once, and a program's warps at the same time.
+    staged = STAGED_SLOTS * tile.tile_m * ceil_div(rules.staged_steps(tile, problem) * LANES, threads)
     clock = limits.fp32_tflops * 1e12 / 2 / (units * SCHEDULERS * limits.subgroup) if limits.fp32_tflops else 1e9
     compute = programs * tile.warps * (loop + staged + OUTSIDE_SLOTS) / (units * SCHEDULERS * issued * clock) / busy
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
@@ -44,7 +54,10 @@ def price(tile: GemvTritsTile, problem: Problem, limits: Limits) -> Price:
     sums_bytes = 8.0 * programs * 32 * tile.row_warps if tile.split_k > 1 else 0.0
     from_cache = ceil_div(problem.n, 16 * tile.row_warps) * x_bytes / 2
     memory = (weight_bytes + from_cache + sums_bytes) / (limits.read_gb_per_s * 1e9 or 1e11)
-    fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if tile.split_k > 1 else 0.0) - DEPENDENT_SECONDS * tile.pdl
+    fixed = LAUNCH_SECONDS + (SPLIT_SECONDS if tile.split_k > 1 else 0.0)
+    if tile.pdl:
+        fixed += CROWDED_SECONDS if resident.workgroups * units >= programs + units else -DEPENDENT_SECONDS
+    waiting = 1 + TOGETHER * (tile.warps / 4 - 1)
     # Of tiles that are otherwise equal, the one that is farther from what a thread may hold.
     fixed *= 1 + needed * TIE
     if tile.ahead == 1:
@@ -59,6 +72,6 @@ def price(tile: GemvTritsTile, problem: Problem, limits: Limits) -> Price:
         intensity=problem.flops / (weight_bytes + x_bytes),
         workgroups=programs,
         fill=fill_of_last_wave(limits, programs, resident.workgroups),
-        seconds=(memory**3 + compute**3) ** (1 / 3) * (1.5 if held.spills else 1.0) + fixed,
+        seconds=(memory**OVERLAP + compute**OVERLAP) ** (1 / OVERLAP) * waiting * (1.5 if held.spills else 1.0) + fixed,
         spills=held.spills,
     )

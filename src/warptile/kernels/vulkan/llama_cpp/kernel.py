@@ -227,12 +227,14 @@ class LlamaCpp:
 
         mul_mmq: whole-number products of a chunk summed exactly, scaled, added in order; scales of
         weights and activations, and the activations' sum that takes a minimum off, are rounded to fp16.
+        Neither is asked of NaN, Inf and large activations: the shaders clamp sums of fp16, NaN too, and the sum of a
+        block's activations overflows.
         """
         own = _own(tile)
         if own.shader == "mul_mm":
-            return Arithmetic(own.operands, own.operands, own.sums, problem.k)
+            return Arithmetic(own.operands, own.operands, own.sums, problem.k, special=False)
         chunks = problem.k // quantizer.BLOCK
-        return Arithmetic("fp16 scales twice", "q8_1 fp16", "int32", chunks + ROUNDINGS_A_CHUNK)
+        return Arithmetic("fp16 scales twice", "q8_1 fp16", "int32", chunks + ROUNDINGS_A_CHUNK, special=False)
 
     def _load_rules(self, own: LlamaCppTile, pipeline: Pipeline, limits: Limits) -> list[BrokenRule]:
         """Rules of loading of every shader that shares the tuple's variable: formats differ in what a thread loads."""
