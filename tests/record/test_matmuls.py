@@ -65,6 +65,15 @@ def test_a_race_of_other_tiles_is_no_evidence_for_what_was_decided(tmp_path: Pat
     assert (found.champion, found.last_race, found.seconds) == ("k:tile=7", None, None)
 
 
+def test_what_the_table_has_forgotten_is_said_so(tmp_path: Path) -> None:
+    history = tuned(tmp_path)
+    (device,) = records_of(history)
+    assert not any(m.forgotten for m in device.matmuls)
+    gone = tuple(replace(kept, time="2099-01-01", point=None) for kept in history.points)
+    (after,) = records_of(replace(history, points=(*history.points, *gone)))
+    assert all(m.forgotten for m in after.matmuls)
+
+
 def test_a_study_of_two_other_tiles_does_not_change_what_serves(tmp_path: Path) -> None:
     history = tuned(tmp_path)
     (device,) = records_of(history)

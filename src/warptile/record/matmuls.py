@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warptile.contracts import Ceilings, Identity, Limits, Price, Problem, Race, Resources, Workload
+from warptile.journal import from_json
 from warptile.journal.facts import Decided, Proved, Raced, Refused
 from warptile.journal.history import History
 from warptile.journal.record import STUDY
 from warptile.record.scale import joined
+from warptile.tables import Key
 from warptile.tuning.result import bare
 
 FINAL = ("final", "confirm", "recheck")
@@ -46,8 +48,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class MatmulRecord:
-    """One matmul on one device. problem: with count 1. tried: the fastest first, then those without a time. races: of
-    the deciding stages, oldest first. refused: candidates that were out before a race. decided: the last decision."""
+    """One matmul on one device. problem: with count 1. tried: the fastest first, then those without a time.
+
+    races: of the deciding stages, oldest first. refused: candidates that were out before a race. decided: the last
+    decision about what is served. forgotten: whether the table dropped it since (`table forget`).
+    """
 
     identity: Identity
     problem: Problem
@@ -55,6 +60,7 @@ class MatmulRecord:
     races: tuple[Raced, ...]
     refused: tuple[Refused, ...]
     decided: Decided | None
+    forgotten: bool = False
 
     @property
     def last_race(self) -> Race | None:
@@ -185,7 +191,22 @@ def _matmul(history: History, identity: Identity, problem: Problem) -> MatmulRec
         tuple(r for r in races if _decides(history, r.stage, r.run)),
         tuple(refused),
         decided[-1] if decided else None,
+        bool(decided) and _forgotten(history, decided[-1]),
     )
+
+
+def _forgotten(history: History, decided: Decided) -> bool:
+    """Whether the last change of the table for what was decided, not older than that, dropped it."""
+    problem, found = bare(decided.problem), False
+    for kept in history.points:
+        if kept.identity == decided.identity and kept.time >= decided.time:
+            try:
+                key = from_json(Key, kept.key)
+            except ValueError:
+                continue
+            if Key.of(problem, key.layout) == key:
+                found = kept.point is None
+    return found
 
 
 def _decides(history: History, stage: str, run: str) -> bool:
