@@ -62,6 +62,11 @@ def ratio(middle: float, low: float, high: float) -> str:
     return f"{middle:.2f}x {interval(low, high)}"
 
 
+def floor(value: float) -> str:
+    """An A/A floor, "0.4%"; "unknown" where there were too few rounds for one."""
+    return f"{value:.1%}" if value < UNBOUNDED - 1 else "unknown"
+
+
 def span(seconds: float) -> str:
     """ "19 s", "3 min 41 s"."""
     whole = round(seconds)

@@ -115,6 +115,7 @@ def test_a_merge_shows_conflicts_side_by_side_and_exits_1(tmp_path: Path, capfd:
         (("--arms", *ARMS, "--problem", "Q4_1 n=192 k=100 m=32"), "k = 100 is not a multiple"),
         (("--arms", *ARMS, "--problem", "Q4_1 n=1 k=32 m=1 dtype=fp8"), "type fp8 is none of"),
         (("--arms", *ARMS, "--problem", "Q4_1 n=1 k=32 m=1 x=slots"), "x=slots and y=sum are of grouped matmuls"),
+        (("--arms", *ARMS, "--problem", "Q4_1 n=1 k=32 m=1 y=mean"), "y=mean is none of slots, sum"),
         (("--arms", *ARMS, "--problem", PROBLEM, "--recorded", "2,1"), "is no interval of a ratio"),
         (("--arms", *ARMS, "--problem", PROBLEM, "--expect", "-1"), "is no ratio"),
         (("--arms", ARMS[0], "mul_none:1", "--problem", PROBLEM), "no kernel 'mul_none'"),

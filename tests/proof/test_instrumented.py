@@ -9,7 +9,7 @@ import pytest
 
 from warptile import kernels
 from warptile.contracts import DoesNotFit, Kernel, Limits, Problem, Runtime, Source, Tile, Wrong
-from warptile.proof import ReferenceCache, prove
+from warptile.proof import CHECKS, ReferenceCache, prove
 from warptile.proof.jobs import watch_job
 
 
@@ -48,6 +48,7 @@ def test_a_proof_at_level_full_watches(device: Runtime, cache: ReferenceCache) -
     sound = prove(device, kernel, tile, problem, "full", cache=cache)
     assert sound.right
     assert "checked builds of 2 shapes, 3 orders" in sound.detail
+    assert sound.checks == CHECKS
     mutant = changed(
         kernel, r"(mark_executed\(\);\n)", r"\1    if (gl_LocalInvocationIndex == 0u) Y[0x00ffffffu] = 1.0;\n"
     )

@@ -6,7 +6,8 @@ import pytest
 
 from tests.fakes import Call, FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
 from warptile.contracts import DoesNotFit, InvalidTile, Problem, Timeout, UnusableInput, Verdict
-from warptile.proof import CHECKS, PROOF_VERSION, ReferenceCache, prove
+from warptile.proof import PROOF_VERSION, ReferenceCache, prove
+from warptile.proof.checks import DIRECT
 
 PROBLEM = Problem("Q4_1", n=576, k=768, m=128)
 FORMATS = ("Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q6_K")
@@ -36,7 +37,7 @@ def test_a_right_kernel_is_right(cache: ReferenceCache, name: str, weights: str)
     assert 0 < found.worst_ratio < 1
     # fp16 operands move by 2^-10 relative at most, independently; twice that for the spread of 64 wanted squares.
     assert found.nmse < 2 * 2 * 2.0**-20
-    assert found.checks == CHECKS
+    assert found.checks == DIRECT
     assert found.version == PROOF_VERSION
     assert found.binary != 0
 

@@ -6,6 +6,7 @@ import pytest
 
 from warptile.contracts import UnusableInput
 from warptile.proof.shapes import Shape, plan
+from warptile.tables.table import NEAR
 
 OWN = Shape(128, 1536, 576)
 
@@ -81,3 +82,8 @@ def test_rows_loaded_in_fours_are_probed_at_the_nearest_size_the_rules_allow() -
     ns = {s.n for s in shapes}
     assert {28, 32, 36, 60, 64, 68} <= ns
     assert any(s.slice_rows for s in shapes)
+
+
+def test_full_reaches_the_rows_that_a_winner_serves_beyond_its_own() -> None:
+    shapes = plan("full", (8, 32, 32), Shape(128, 64, 512), 32, everything).random
+    assert max(s.m for s in shapes) == NEAR * 128

@@ -9,6 +9,7 @@ import pytest
 from tests.race.arms import arm
 from warptile.contracts import Race
 from warptile.race import decide
+from warptile.race.statistics import UNBOUNDED
 
 BASE = Race(arm(0), arm(1), 1.18, 1.15, 1.21, 0.95, 0.02, 0.010, 0.0085, 40, 5, 9000, 4000)
 
@@ -38,3 +39,8 @@ def test_decisions(first: Race, again: Race | None, outcome: str, why: str) -> N
     assert why in told.reason
     assert "\n" not in told.reason
     assert f"[{first.low:.3f}, {first.high:.3f}]" in told.reason
+
+
+def test_too_few_rounds_are_not_written_as_an_interval_of_a_billion() -> None:
+    few = dataclasses.replace(BASE, ratio=27.9, low=1 / UNBOUNDED, high=UNBOUNDED, floor=UNBOUNDED - 1, rounds=4)
+    assert decide(few).reason == "27.900x, without an interval, in 4 rounds: fewer than 8 rounds fit the time"

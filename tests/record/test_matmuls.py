@@ -10,6 +10,7 @@ import pytest
 from tests.fakes_loop import IDENTITY, WORKLOAD, FakeKernel, FakeStand, FakeTile, budget, places
 from warptile.contracts import Decision
 from warptile.journal import Journal
+from warptile.journal.facts import Run
 from warptile.journal.history import History
 from warptile.journal.record import STUDY
 from warptile.record import records_of
@@ -64,6 +65,15 @@ def test_a_race_of_other_tiles_is_no_evidence_for_what_was_decided(tmp_path: Pat
     assert (found.champion, found.last_race, found.seconds) == ("k:tile=7", None, None)
 
 
+def test_what_the_table_has_forgotten_is_said_so(tmp_path: Path) -> None:
+    history = tuned(tmp_path)
+    (device,) = records_of(history)
+    assert not any(m.forgotten for m in device.matmuls)
+    gone = tuple(replace(kept, time="2099-01-01", point=None) for kept in history.points)
+    (after,) = records_of(replace(history, points=(*history.points, *gone)))
+    assert all(m.forgotten for m in after.matmuls)
+
+
 def test_a_study_of_two_other_tiles_does_not_change_what_serves(tmp_path: Path) -> None:
     history = tuned(tmp_path)
     (device,) = records_of(history)
@@ -73,6 +83,18 @@ def test_a_study_of_two_other_tiles_does_not_change_what_serves(tmp_path: Path) 
     (after,) = records_of(replace(history, decisions=(*history.decisions, study)))
     assert after.matmuls[0].champion == BEST
     assert after.matmuls[0].decided == decided
+
+
+def test_the_confirmation_of_a_study_sets_no_scale(tmp_path: Path) -> None:
+    history = tuned(tmp_path)
+    problem = records_of(history)[0].matmuls[0].problem
+    final = [t for t in history.timings if t.stage == "confirm" and t.problem == problem][:2]
+    made = [replace(t, ref="study:1", time="2099-01-01", seconds=t.seconds * 9) for t in final]
+    runs = {**history.runs, "study": Run("study", verb="study")}
+    (device,) = records_of(replace(history, timings=(*history.timings, *made), runs=runs))
+    tried = device.matmuls[0].of(final[0].tile)
+    assert tried is not None
+    assert tried.seconds == pytest.approx(final[0].seconds, rel=0.1)
 
 
 def test_the_newest_of_ten_and_more_races_sets_the_scale(tmp_path: Path) -> None:

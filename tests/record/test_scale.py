@@ -18,6 +18,10 @@ def test_a_cold_single_run_does_not_make_a_whole_screening_faster() -> None:
     assert scale["c"] == pytest.approx(92.0 * 107.3 / 108.8)
 
 
+def test_a_comparison_waits_for_the_one_that_links_it() -> None:
+    assert joined([one(a=1.0), one(y=4.0, z=2.0), one(a=2.0, y=2.0)]) == {"a": 1.0, "y": 1.0, "z": 0.5}
+
+
 def test_a_comparison_that_shares_no_tile_cannot_be_placed() -> None:
     assert joined([one(a=1.0), one(z=0.1)]) == {"a": 1.0}
     assert joined([]) == {}

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from warptile import devices, kernels
+from warptile import devices, kernels, words
 from warptile.cli import options, show
 from warptile.cli.reading import history_of
 from warptile.cli.tune_view import grid
@@ -49,7 +49,11 @@ def explain_target(
     asked = subject(target, ms)
     explained = [e for p in asked.problems for e in _explained(p, asked, record, limits)]
     if not explained:
-        raise UnusableInput(f"{asked.name}: nothing is on record and no kernel here has a valid tile for it")
+        known = limits is not None
+        why = (
+            "no kernel here has a valid tile for it" if known else "the journal has no limits of the device to price by"
+        )
+        raise UnusableInput(f"{asked.name}: nothing is on record, and {why}")
     if json:
         show.print_json({"subject": asked.name, "explanations": explained})
         return
@@ -123,8 +127,8 @@ def _print_all(console: Console, explained: list[Explanation]) -> None:
     console.print(show.text(explained[0].device, "bold"))
     console.print(table)
     first = explained[0].problem
-    words = f"{first.format} n={first.n} k={first.k} m={first.m}"
-    console.print(Text("one of them in full: ", style="dim").append(show.command("explain", words)), soft_wrap=True)
+    matmul = f"{first.format} n={first.n} k={first.k} m={first.m}"
+    console.print(Text("one of them in full: ", style="dim").append(show.command("explain", matmul)), soft_wrap=True)
 
 
 def _print(console: Console, each: Explanation) -> None:
@@ -146,7 +150,9 @@ def _lines(each: Explanation) -> list[tuple[str, str]]:
         race = each.race
         against = "the best challenger against it" if each.outcome != "accept" else "against stock"
         bounds = show.ratio(race.ratio, race.low, race.high)
-        lines.append((each.outcome or "raced", f"{against} {bounds}, {race.rounds} rounds, A/A floor {race.floor:.1%}"))
+        lines.append(
+            (each.outcome or "raced", f"{against} {bounds}, {race.rounds} rounds, A/A floor {words.floor(race.floor)}")
+        )
     elif each.outcome:
         lines.append((each.outcome, "without a race of its own"))
     lines.append(("why", each.reason))
@@ -172,7 +178,7 @@ def _lines(each: Explanation) -> list[tuple[str, str]]:
         )
     if each.runner_up is not None and each.ahead is not None:
         arms = () if each.race is None else (each.race.incumbent.tile, each.race.challenger.tile)
-        why = "its race did not show it faster" if each.runner_up.tile in arms else "screened, not raced against it"
+        why = "its race did not settle that" if each.runner_up.tile in arms else "screened, not raced against it"
         doubt = "" if each.ahead >= 1 else f": less, but {why}"
         lines.append(("runner-up", f"{show.tile(each.runner_up.tile)}, {each.ahead:.2f} times its seconds{doubt}"))
     lines += [("other kernel", f"{show.tile(tile)}, {times:.2f} times its seconds") for _, tile, times in each.kernels]

@@ -19,6 +19,7 @@ from warptile.journal import Journal
 from warptile.journal.reasons import predicted
 from warptile.journal.record import Record
 from warptile.places import Places
+from warptile.race.statistics import UNBOUNDED
 from warptile.studies.pair import Pair, PairResult, Recorded, measure_pair
 from warptile.tuning.notes import Book
 from warptile.tuning.worker_stand import WorkerStand
@@ -143,6 +144,9 @@ def print_pair(console: Console, result: PairResult, recorded: Recorded | None, 
     by = {"person": "by whoever asked", "price": "by the price"}.get(told.by, told.by)
     console.print(show.line(f"expected {'open' if told.ratio is None else f'{told.ratio:.3f}x {by}'}"))
     for race in result.races:
+        if race.high >= UNBOUNDED:
+            console.print(show.line(f"measured {race.ratio:.3f}x in {race.rounds} rounds: too few for an interval"))
+            continue
         found = f"{race.ratio:.3f}x [{race.low:.3f}, {race.high:.3f}] in {race.rounds} rounds"
         console.print(show.line(f"measured {found}, A/A floor {1 + race.floor:.3f}"))
     style = {"accept": "bold green", "reject": "bold red"}.get(result.decision.outcome, "bold yellow")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warptile import studies
+from warptile import studies, words
 from warptile.cli import options, pair_view, show
 from warptile.cli.check import limits_of
 from warptile.cli.tune_view import grid
@@ -239,6 +239,6 @@ def _measured_cells(row: MeasuredRow, of_control: float | None) -> list[Text]:
         text(row.arm),
         Text(show.duration(race.challenger_seconds)),
         Text(show.ratio(race.ratio, race.low, race.high)),
-        Text(f"{race.floor:.1%}"),
+        Text(words.floor(race.floor)),
         text("" if row.outcome == "raced" else row.outcome),
     ]

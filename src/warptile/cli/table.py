@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from warptile import formats
 from warptile.cli import options, show
 from warptile.cli.pipelines import limits_of_sizes
 from warptile.cli.tune_view import grid
@@ -173,6 +174,9 @@ def forget(
     cache: options.Cache = None,
 ) -> None:
     """Drop winners of this device from the table. The journal keeps what was measured, and that they were dropped."""
+    if format is not None:
+        known = {name.lower(): name for name in formats.all_formats()}
+        format = known.get(format.lower()) or formats.by_name(format).name
     kept = options.places(state, cache).ready()
     identity = identity_of(device, kept)
     table, journal = Table.load(kept.state / "tables", identity), Journal(kept.state / "journal")

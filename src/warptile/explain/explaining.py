@@ -110,7 +110,7 @@ def explain(
         basis="measured" if measured else "price",
         tile=tile,
         outcome=decided.decision.outcome if decided else "",
-        reason=decided.decision.reason if decided else "nothing was raced: the cheapest tile on paper",
+        reason=_reason(record),
         race=race,
         chosen=chosen,
         stock=None if race is None or race.incumbent.tile == tile else _side(race.incumbent.tile, record, prices),
@@ -123,6 +123,13 @@ def explain(
         refused=tuple(_refused(record).most_common()) if record else (),
         kernels=tuple(_others(record, chosen)) if record else (),
     )
+
+
+def _reason(record: MatmulRecord | None) -> str:
+    if record is None or record.decided is None:
+        return "nothing was raced: the cheapest tile on paper"
+    said = record.decided.decision.reason
+    return f"{said}; the table has forgotten it since" if record.forgotten else said
 
 
 def _side(tile: str, record: MatmulRecord | None, prices: dict[str, Price]) -> Side:

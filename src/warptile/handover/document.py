@@ -25,7 +25,7 @@ Written by `warptile journal handover` from the journal of the runs below; every
 
 How to read it. A *hypothesis* is a pair of tiles on one matmul: the second (the arm) is held against the first (the
 control). *Predicted* is the control's time over the arm's on paper, before the race. *Measured* is the same ratio as
-raced: the median over paired, interleaved rounds, above 1 where the arm is faster, with a 95 % bootstrap interval; the
+raced: the median over paired, interleaved rounds, above 1 where the arm is faster, with a 95 % interval; the
 *floor* is what the control showed against itself in the same run. A gain is accepted only where the interval lies above
 1 by more than the floor, and so again on fresh weights in fresh buffers (*fresh*). Times are medians of the races; only
 ratios of one race compare. A tile is `kernel:numbers`, its fields in order; the commands name every field. An entry is

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from warptile.handover.markdown import cell, ratio, ref, table
 from warptile.handover.parts import Part
 from warptile.handover.rows import Row
+from warptile.race.statistics import UNBOUNDED
 from warptile.record import records_of
 from warptile.words import tile as short_tile
 from warptile.workloads.texts import words_of
@@ -55,7 +56,7 @@ def _row(row: Row, state: str) -> tuple[str, ...]:
         f"`{short_tile(row.arm)}`",
         predicted,
         measured,
-        f"{1 + row.floor:.3f}" if row.races else "",
+        f"{1 + row.floor:.3f}" if row.races and row.floor < UNBOUNDED - 1 else "",
         row.answer,
         row.decision.outcome + (f", superseded by H{row.superseded}" if row.superseded else ""),
         state,

@@ -20,7 +20,7 @@ NMSE_ELEMENTS = 64
 OVERFLOW = {"fp32": 2.0**128, "fp16": 65520.0, "bf16": 2.0**128 * (1 - 2.0**-9)}
 """From where on a number is rounded to infinity: half a unit in the last place above a type's largest."""
 
-CHECKS = (
+DIRECT = (
     "decode",
     "reached",
     "poisoned",
@@ -35,13 +35,14 @@ CHECKS = (
     "special",
     "deterministic",
     "hazard",
-    "outside",
-    "barrier",
-    "race",
-    "uninitialised",
-    "once",
-    "schedule",
 )
+"""Of every proof: what is asked of the binary as it is served."""
+
+CHECKED = ("outside", "barrier", "race", "uninitialised", "once")
+DELAYED = ("schedule",)
+"""Of builds with the instrument of that name."""
+
+CHECKS = (*DIRECT, *CHECKED, *DELAYED)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from warptile.layouts import PackedWeights, pack_experts
 from warptile.layouts.experts import expert_stride
 from warptile.proof import checks
 from warptile.proof.bounds import ACTIVATION_BLOCKS, ROUNDOFF, SUBNORMAL_SPACING_FP16, Unbounded, element_bound, gamma
-from warptile.proof.checks import CHECKS, Finding
+from warptile.proof.checks import DIRECT, Finding
 from warptile.proof.exact import SIGNIFICANT_BITS
 from warptile.proof.groups import GroupedShape, plan
 from warptile.proof.references import EXACT_BITS, PERIOD, Case, Kind, ReferenceCache, Wanted
@@ -65,7 +65,7 @@ def prove_grouped(
         finding = proof.prove_shape(kind, shape)
     return Verdict(
         right=finding is None,
-        checks=CHECKS,
+        checks=DIRECT,
         failed=finding.check if finding else "",
         detail=finding.detail if finding else f"{refused} shapes are outside the tile's rules" if refused else "",
         first_wrong=finding.first_wrong if finding else None,

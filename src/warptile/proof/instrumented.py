@@ -130,6 +130,8 @@ def watched(
         finding, shapes = _watch(runtime, kernel, tile, problem, level, seed, cache, seconds, time.monotonic, both)
     except (InvalidTile, CompileFailed) as error:
         return _saying(verdict, f"no instrumented run: {error}")
+    ran = checks.CHECKED * ("checked" in runtime.instruments) + checks.DELAYED * ("delayed" in runtime.instruments)
+    verdict = dataclasses.replace(verdict, checks=(*verdict.checks, *ran))
     if finding is not None:
         return dataclasses.replace(verdict, right=False, failed=finding.check, detail=finding.detail)
     return _saying(verdict, f"checked builds of {shapes} shapes, {ORDERS[level]} orders of a delayed one")

@@ -13,6 +13,9 @@ LEVELS = ("quick", "full")
 SHAPES_OF = {"deep": "full"}
 """The level whose shapes a level runs, where it has none of its own."""
 
+SERVED_BEYOND = 4
+"""How many times the m that was proved a table serves, see `tables.table`."""
+
 WHOLE_MACS = {"quick": 1 << 29, "full": 1 << 33}
 
 
@@ -60,7 +63,8 @@ def plan(
     down to one whole step and the same remainder). Along k, in whole blocks of `block_size`: one step and a
     block either side, two steps, three steps, and the problem's own k. A shape that crosses from one weight slice to
     the next is among them. "full" adds the first primes beyond twice the m and n steps and beyond three k steps (in
-    blocks), which no vector's or warp's width divides.
+    blocks), which no vector's or warp's width divides, and four times the problem's m on one step of n and k: a table
+    serves a winner there too.
 
     "quick" takes every value of every axis at least once and the corners where all axes are whole, all one short, all
     one over, at the problem's k; "full" takes every combination. The whole problem runs at its own m, or at as many
@@ -78,6 +82,8 @@ def plan(
     if level == "full":
         wanted = [Shape(*s) for s in itertools.product(along_m.values, along_n.values, ks)]
         sliced = itertools.product(along_m.values[-2:], along_n.values[-3:], (second, shape.k))
+        far = Shape(SERVED_BEYOND * shape.m, step_n, ks[0])
+        wanted += [far] * (far.macs <= WHOLE_MACS[level])
     else:
         wanted = _quick(along_m, along_n, ks, shape.k)
         sliced = itertools.product((along_m.own,), (2 * step_n, 2 * step_n + 1), (second,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warptile.contracts import Decision, Race
-from warptile.race.statistics import FEWEST_ROUNDS, LEAST_GAIN
+from warptile.race.statistics import FEWEST_ROUNDS, LEAST_GAIN, UNBOUNDED
 
 
 def decide(race: Race, confirm: Race | None = None) -> Decision:
@@ -42,6 +42,8 @@ def decide(race: Race, confirm: Race | None = None) -> Decision:
 
 
 def _line(race: Race) -> str:
+    if race.high >= UNBOUNDED:
+        return f"{race.ratio:.3f}x, without an interval, in {race.rounds} rounds"
     cached = "" if race.rotated_bytes > race.cache_bytes else ", weights within the cache"
     return (
         f"{race.ratio:.3f}x [{race.low:.3f}, {race.high:.3f}] in {race.rounds} rounds,"

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warptile.contracts import Ceilings, Identity, Limits, Price, Problem, Race, Resources, Workload
+from warptile.journal import from_json
 from warptile.journal.facts import Decided, Proved, Raced, Refused
 from warptile.journal.history import History
 from warptile.journal.record import STUDY
 from warptile.record.scale import joined
+from warptile.tables import Key
 from warptile.tuning.result import bare
 
 FINAL = ("final", "confirm", "recheck")
@@ -46,8 +48,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class MatmulRecord:
-    """One matmul on one device. problem: with count 1. tried: the fastest first, then those without a time. races: of
-    the deciding stages, oldest first. refused: candidates that were out before a race. decided: the last decision."""
+    """One matmul on one device. problem: with count 1. tried: the fastest first, then those without a time.
+
+    races: of the deciding stages, oldest first. refused: candidates that were out before a race. decided: the last
+    decision about what is served. forgotten: whether the table dropped it since (`table forget`).
+    """
 
     identity: Identity
     problem: Problem
@@ -55,6 +60,7 @@ class MatmulRecord:
     races: tuple[Raced, ...]
     refused: tuple[Refused, ...]
     decided: Decided | None
+    forgotten: bool = False
 
     @property
     def last_race(self) -> Race | None:
@@ -154,7 +160,7 @@ def _matmul(history: History, identity: Identity, problem: Problem) -> MatmulRec
     prices: dict[str, Price] = {}
     for timing in timings:
         by_ref[timing.ref][timing.tile] = (timing.seconds, max(timing.samples, 1))
-        newest[timing.ref] = (timing.stage in FINAL, timing.time, len(newest))
+        newest[timing.ref] = (_decides(history, timing.stage, timing.run), timing.time, len(newest))
         if timing.price is not None:
             prices[timing.tile] = timing.price
     # The newest race sets the scale: its seconds are what the table tells.
@@ -182,10 +188,31 @@ def _matmul(history: History, identity: Identity, problem: Problem) -> MatmulRec
         identity,
         problem,
         tuple(tried),
-        tuple(r for r in races if r.stage in FINAL),
+        tuple(r for r in races if _decides(history, r.stage, r.run)),
         tuple(refused),
         decided[-1] if decided else None,
+        bool(decided) and _forgotten(history, decided[-1]),
     )
+
+
+def _forgotten(history: History, decided: Decided) -> bool:
+    """Whether the last change of the table for what was decided, not older than that, dropped it."""
+    problem, found = bare(decided.problem), False
+    for kept in history.points:
+        if kept.identity == decided.identity and kept.time >= decided.time:
+            try:
+                key = from_json(Key, kept.key)
+            except ValueError:
+                continue
+            if Key.of(problem, key.layout) == key:
+                found = kept.point is None
+    return found
+
+
+def _decides(history: History, stage: str, run: str) -> bool:
+    """Whether a race was about what is served: a study confirms its arms too."""
+    noted = history.runs.get(run)
+    return stage in FINAL and (noted is None or noted.verb != "study")
 
 
 def _proofs(verdicts: Iterable[Proved], identity: Identity, problem: Problem) -> dict[str, Proved]:

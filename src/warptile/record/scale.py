@@ -11,18 +11,25 @@ def joined(comparisons: Iterable[Mapping[str, tuple[float, int]]]) -> dict[str, 
     Seconds of one comparison are comparable with each other only, since a clock drifts between two. A later one is
     brought to the scale of those before it by the median ratio of the tiles it shares with them, each weighing as
     the fewer of its two samples: screening drops a tile after one run, which a cold cache or clock can make 40 times
-    too slow. One that shares none is left out. Of a tile measured twice the earlier comparison's seconds stand.
+    too slow. One that shares none waits for those after it, and is left out in the end. Of a tile measured twice the
+    earlier comparison's seconds stand.
     """
     scale: dict[str, tuple[float, int]] = {}
-    for comparison in comparisons:
-        shared = [
-            (scale[tile][0] / seconds, min(scale[tile][1], samples))
-            for tile, (seconds, samples) in comparison.items()
-            if tile in scale
-        ]
-        if not scale or shared:
+    waiting, before = list(comparisons), -1
+    while len(waiting) != before:
+        before, again = len(waiting), []
+        for comparison in waiting:
+            shared = [
+                (scale[tile][0] / seconds, min(scale[tile][1], samples))
+                for tile, (seconds, samples) in comparison.items()
+                if tile in scale
+            ]
+            if scale and not shared:
+                again.append(comparison)
+                continue
             factor = _median(shared) if shared else 1.0
             scale = {tile: (seconds * factor, samples) for tile, (seconds, samples) in comparison.items()} | scale
+        waiting = again
     return {tile: seconds for tile, (seconds, _) in scale.items()}
 
 

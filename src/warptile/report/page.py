@@ -18,7 +18,7 @@ def page(parts: Sequence[tuple[DeviceRecord, Sequence[Picture]]], version: str, 
     """The whole page of one or several devices. version: of warptile; made: when. trace: whose picture is in it."""
     style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     body = "\n".join(_device(device, pictures, number) for number, (device, pictures) in enumerate(parts, start=1))
-    names = ", ".join(device.identity.device for device, _ in parts)
+    names = ", ".join(dict.fromkeys(device.identity.device for device, _ in parts))
     traced = "" if trace is None else f" Trace: {_text(trace.model)} on {_text(trace.device)}."
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -58,7 +58,8 @@ def _device(device: DeviceRecord, pictures: Iterable[Picture], number: int) -> s
         facts.append(("left out", f"{device.older} races under earlier drivers or compilers"))
     listed = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts)
     figures = "\n".join(_figure(picture, number) for picture in pictures)
-    return f"<section>\n<h2>{_text(identity.device)}</h2>\n<dl>{listed}</dl>\n{figures}\n</section>"
+    name = f"{_text(identity.device)} through {_text(identity.runtime)}"
+    return f"<section>\n<h2>{name}</h2>\n<dl>{listed}</dl>\n{figures}\n</section>"
 
 
 def _figure(picture: Picture, number: int) -> str:

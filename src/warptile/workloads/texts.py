@@ -48,8 +48,8 @@ def problem_of(text: str, dtype: str = "fp32") -> Problem:
         x_dtype=values.pop("x_dtype", both),
         y_dtype=values.pop("y_dtype", both),
         routing=values.pop("routing", ""),
-        x_slots=values.pop("x", "rows") == "slots",
-        summed=values.pop("y", "slots") == "sum",
+        x_slots=_choice(text, "x", values.pop("x", "rows"), ("rows", "slots")) == "slots",
+        summed=_choice(text, "y", values.pop("y", "slots"), ("slots", "sum")) == "sum",
         **numbers,
     )
     if values:
@@ -74,6 +74,12 @@ def _amiss(problem: Problem) -> str:
     elif problem.x_slots or problem.summed:
         return "x=slots and y=sum are of grouped matmuls: give experts and routing"
     return ""
+
+
+def _choice(text: str, key: str, value: str, known: tuple[str, str]) -> str:
+    if value not in known:
+        raise UnusableInput(f"problem {escaped(text)}: {key}={escaped(value)} is none of {', '.join(known)}")
+    return value
 
 
 def _whole(text: str, key: str, value: str) -> int:

@@ -40,7 +40,7 @@ def picture(device: DeviceRecord) -> Picture:
                 words.matmul(matmul.problem),
                 str(matmul.problem.m),
                 words.ratio(race.ratio, race.low, race.high),
-                f"{race.floor:.1%}" if race.floor < UNBOUNDED - 1 else "few rounds",
+                words.floor(race.floor),
                 str(race.rounds),
                 matmul.decided.decision.outcome if matmul.decided is not None else "-",
                 words.tile(race.challenger.tile),
