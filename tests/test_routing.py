@@ -46,3 +46,18 @@ def test_a_size_without_a_pipeline_and_another_format_are_priced(tmp_path: Path)
 def test_pipelines_of_another_driver_are_stale(tmp_path: Path) -> None:
     made, _, _ = table(tmp_path, driver="old")
     assert route(Problem("Q4_1", 512, 2048, 8), [made], LIMITS, lambda *_: "").status == "stale"
+
+
+def test_a_winner_of_another_m_serves_only_where_the_paper_does_not_speak_against_it(tmp_path: Path) -> None:
+    card, limits = Identity("NVIDIA H200", "580", "triton", "cuda"), devices.by_name("h200", "cuda")
+    problem, layout = Problem("Q4_K", 4096, 14336, 512, "fp16", "fp16"), formats.by_name("Q4_K").layout.name
+    # 128 tokens a program and k whole: 32 programs for 132 units at 128 tokens, 128 at 512.
+    tile = kernels.by_name("triton.gemm_wgmma").stock(problem, limits)
+    assert tile is not None
+    made = Table.load(tmp_path, card)
+    validity = Validity(card.driver, card.compiler, "aa", PROOF_VERSION)
+    made.put(problem, layout, Point(512, tile.text(), tile.text(), 1e-4, 1e-4, 1, 1, 1, 0, "reject", "", validity))
+    near, far = (route(replace(problem, m=m), [made], limits, lambda *_: "aa") for m in (700, 128))
+    assert (near.tile.text(), near.status) == (tile.text(), "untuned")
+    assert far.tile.text() != tile.text()
+    assert "times the cheapest tile" in far.why

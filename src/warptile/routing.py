@@ -15,6 +15,10 @@ from warptile.proof.version import PROOF_VERSION
 from warptile.search import rank_all
 from warptile.tables import NEAR, PipelineKey, Served, Table, shipped_table
 
+DEARER = 1.5
+"""A winner of another m serves where the paper puts it at most so many times above the cheapest tile: kernels and
+splits of k cross over within a doubling or two of m, and a price is seldom off by more between tiles that fit an m."""
+
 KeyOf = Callable[[Kernel, Tile, Problem], str]
 
 
@@ -65,8 +69,9 @@ def tables_of(state: Path, identity: Identity) -> tuple[Table, ...]:
 
 
 def route(problem: Problem, tables: Sequence[Table], limits: Limits, key_of: KeyOf) -> Route:
-    """What the first table serves that measured a problem's m, else the first that knows its matmul; else the pipeline
-    that a tuned kernel's thresholds give its (m, n); else the best-priced valid tile. The last two are "untuned".
+    """What the first table serves that measured a problem's m, else the first that knows its matmul at an m nearby, if
+    its price is not far above the best; else the pipeline that a tuned kernel's thresholds give its (m, n); else the
+    best-priced valid tile. All but the first are "untuned".
 
     key_of: the key of the compiled input, to tell a stale measurement. Untuned, activations stay as they are: nobody
     has asked for a kernel that quantizes them. Raises UnusableInput where no kernel can serve the problem.
@@ -76,9 +81,12 @@ def route(problem: Problem, tables: Sequence[Table], limits: Limits, key_of: Key
     known = [(table, found) for table in tables if (found := table.lookup(problem, layout, PROOF_VERSION)) is not None]
     for table, found in sorted(known, key=lambda each: each[1].status == "untuned"):
         usable = _usable(table, found, problem, layout, limits, key_of)
-        if isinstance(usable, Route):
+        if not isinstance(usable, Route):
+            why = usable
+        elif usable.status != "untuned" or (times := _times_the_cheapest(usable, problem, limits)) <= DEARER:
             return usable
-        why = usable
+        else:
+            why = f"{usable.why}, whose winner is priced here at {times:.1f} times the cheapest tile"
     for pipeline_route in _pipelines(problem, tables, layout, limits):
         return pipeline_route
     for candidate in rank_all(problem, limits, for_runtime(limits.runtime)).candidates:
@@ -86,6 +94,15 @@ def route(problem: Problem, tables: Sequence[Table], limits: Limits, key_of: Key
         if not kernel.arithmetic(candidate.tile, problem).quantizes_activations:
             return Route(kernel, candidate.tile, "untuned", why)
     raise UnusableInput(f"{problem.text()}: no kernel of {limits.runtime} has a valid tile for it here")
+
+
+def _times_the_cheapest(found: Route, problem: Problem, limits: Limits) -> float:
+    """The price of a route's tile over that of the cheapest valid tile which leaves activations as they are."""
+    price = found.kernel.price(found.tile, problem, limits).seconds
+    for candidate in rank_all(problem, limits, for_runtime(limits.runtime)).candidates:
+        if not by_name(candidate.kernel).arithmetic(candidate.tile, problem).quantizes_activations:
+            return price / candidate.price.seconds
+    return 1.0
 
 
 def _pipelines(problem: Problem, tables: Sequence[Table], layout: str, limits: Limits) -> Iterator[Route]:
