@@ -55,6 +55,18 @@ class Hit:
     words: str = field(default="", repr=False)
 
 
+def _make(connection: sqlite3.Connection) -> None:
+    """Make the tables in one transaction, unless another process has made them while this one waited for its turn."""
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall():
+            connection.execute(f'DROP TABLE "{name}"')
+        for statement in filter(str.strip, _TABLES.split(";")):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.commit()
+
+
 class Index:
     """Index of the journal at `path` (":memory:" keeps nothing). Brought up to date by `refresh`.
 
@@ -72,10 +84,7 @@ class Index:
             try:
                 connection = sqlite3.connect(path, timeout=_WAIT_S)
                 if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall():
-                        connection.execute(f'DROP TABLE "{name}"')
-                    connection.executescript(_TABLES)
-                    connection.execute(f"PRAGMA user_version = {_VERSION}")
+                    _make(connection)
                 connection.execute("SELECT count(*) FROM files, lines LIMIT 1").fetchone()
                 return connection
             except sqlite3.DatabaseError as error:
