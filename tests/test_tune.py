@@ -344,7 +344,7 @@ def test_a_journal_of_garbage_is_one_note(tmp_path: Path) -> None:
     (file,) = (tmp_path / "state" / "journal").glob("*.jsonl")
     file.write_bytes(b"garbage\n" * 1000)
     result = run(FakeStand(), tmp_path)
-    assert [note for note in result.notes if "999 more lines" in note] == list(result.notes)
+    assert [note for note in result.notes if "999 more of its lines" in note] == list(result.notes)
 
 
 def test_where_no_matmul_has_a_kernel_no_winner_is_promised(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes import FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
 from tests.race.arms import KERNEL, PROBLEM, arm, bench, ids, number_of, resolve, simulated, weights_of
-from warptile.contracts import Arm, CompileFailed, Limits, Problem, Race, Source, UnusableInput, Wrong
+from warptile.contracts import Arm, CompileFailed, Launch, Limits, Problem, Race, Source, UnusableInput, Wrong
 from warptile.race import close_bench, decide, open_bench, play_off, race, screen
 from warptile.race.bench import UNPROVED
 from warptile.race.racing import plan
@@ -318,3 +318,19 @@ def test_a_whole_tune_of_equal_arms_accepts_none_and_of_a_faster_one_that_one() 
             outcomes.append((gain, decide(first, again).outcome))
     assert (1.0, "accept") not in outcomes
     assert outcomes.count((1.12, "accept")) >= 11
+
+
+def test_an_idle_card_does_not_cost_the_arms_that_were_first_their_place() -> None:
+    """Arms come most promising first, so the best of them met the card at a fifth of its clock."""
+    seconds = [17e-6, 18e-6, *[25e-6] * 6]
+    rng = np.random.default_rng(0)
+
+    def taken(launch: Launch, now: float) -> float:
+        idle = 5.0 if now < 5e-4 else 1.0
+        return float(seconds[number_of(launch)] * idle * np.exp(rng.normal(0, 0.01)))
+
+    runtime = FakeRuntime(KERNEL.programs(), taken, 4000)
+    arms = [arm(i) for i in range(len(seconds))]
+    found = screen(runtime, arms, bench=bench(runtime), seed=0, budget_seconds=60, resolve=resolve, clock=runtime.clock)
+    assert {found.survivors[0].arm, found.survivors[1].arm} == {arm(0), arm(1)}
+    assert found.survivors[0].seconds == pytest.approx(17e-6, rel=0.1)
