@@ -1,4 +1,4 @@
-"""Launching `triton.gemv_mma`."""
+"""Launching `triton.gemv_mma`, and others that add parts of k as it does."""
 
 from __future__ import annotations
 

@@ -105,14 +105,19 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     return broken or _fits(tile, problem, limits)
 
 
-def _fits(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+def fits(needed: int, warps: int, limits: Limits) -> list[BrokenRule]:
+    """What a program of so many shared bytes and warps asks too much of a device."""
     broken = []
-    needed = shared_bytes(tile, problem)
     if limits.shared_bytes and needed > limits.shared_bytes:
         broken.append(BrokenRule("shared bytes fit a program", f"{needed} > {limits.shared_bytes}", True))
-    threads = tile.warps * limits.subgroup
+    threads = warps * limits.subgroup
     if threads > limits.max_workgroup:
         broken.append(BrokenRule("warps * subgroup <= workgroup limit", f"{threads} > {limits.max_workgroup}", True))
+    return broken
+
+
+def _fits(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
+    broken = fits(shared_bytes(tile, problem), tile.warps, limits)
     held = registers_of(tile, problem)
     if limits.max_registers_per_thread and held > limits.max_registers_per_thread:
         rule = "words on their way and sums fit a thread's registers"

@@ -30,7 +30,7 @@ from warptile.kernels.triton.program import Build, Program
 
 DEVICE = "warptile.kernels.triton.gemv_trits.device:gemv_trits"
 TWIN = "warptile.kernels.triton.gemv_trits.twin:gemv_trits"
-ENQUEUE = "warptile.kernels.triton.gemv_trits.enqueue:enqueue"
+ENQUEUE = "warptile.kernels.triton.gemv_mma.enqueue:enqueue"
 
 
 class GemvTrits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import arranged, device_rules, parameters, powers_of_two, shape_rules
-from warptile.kernels.triton.gemv_mma.rules import DEPENDENT_LAUNCH
+from warptile.kernels.triton.gemv_mma.rules import DEPENDENT_LAUNCH, fits
 from warptile.kernels.triton.gemv_trits.tile import GemvTritsTile
 from warptile.kernels.triton.matrix import architecture, is_nvidia
 
@@ -80,15 +80,4 @@ def broken_rules(tile: GemvTritsTile, problem: Problem, limits: Limits) -> list[
         broken.append(BrokenRule("weights are base-3 bytes in blocks of 128", problem.format))
     elif (tile.split_k - 1) * stretches(tile, problem) * stretch(tile) >= problem.k // STEP:
         broken.append(BrokenRule("every part of k has a step", f"split_k = {tile.split_k}, k = {problem.k}"))
-    return broken or _fits(tile, problem, limits)
-
-
-def _fits(tile: GemvTritsTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
-    broken = []
-    needed = shared_bytes(tile, problem)
-    if limits.shared_bytes and needed > limits.shared_bytes:
-        broken.append(BrokenRule("shared bytes fit a program", f"{needed} > {limits.shared_bytes}", True))
-    threads = tile.warps * limits.subgroup
-    if threads > limits.max_workgroup:
-        broken.append(BrokenRule("warps * subgroup <= workgroup limit", f"{threads} > {limits.max_workgroup}", True))
-    return broken
+    return broken or fits(shared_bytes(tile, problem), tile.warps, limits)
