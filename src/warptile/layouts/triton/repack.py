@@ -31,7 +31,7 @@ UNIT_STEPS = 16
 class _Plan:
     """What packing rows of k elements of a format takes on one device, whatever the rows are.
 
-    tables: i32[..], what the maps have an element, plane by plane. constants: PLANES of `move_rows`. source_numbers:
+    tables: i32[..], whole numbers from 0, then what the maps have an element, plane by plane. constants: PLANES of `move_rows`. source_numbers:
     of a span, `unit` bytes each. spans: a turn takes; turns: make a row; even: no turn goes past it.
     """
 
@@ -51,15 +51,16 @@ def _plan(format: Format, k: int, device: str) -> _Plan:
     arranged, maps = arrangement(format.layout, k), plane_maps(format, k)
     tables: list[NDArray[np.int32]] = []
     constants: list[tuple[int, ...]] = []
-    at = 0
+    spans = 1
+    while spans * maps[0].span < min(ELEMENTS, k):
+        spans *= 2
+    tables.append(np.arange(spans * max(len(own.at) for own in maps), dtype=np.int32))
+    at = tables[0].size
     for own, plane in zip(maps, arranged.planes, strict=False):
         constants.append(_constants(own, plane, at))
         tables.append(_table(own))
         at += tables[-1].size
     starts = np.cumsum([1 + len(constants), *map(len, constants)])[:-1].tolist()
-    spans = 1
-    while spans * maps[0].span < min(ELEMENTS, k):
-        spans *= 2
     return _Plan(
         arranged=arranged,
         parameters=decoder_parameters(arranged),

@@ -44,7 +44,9 @@ def plane_moved(
     PARTS: tl.constexpr = PLANES[P + 6]
     MASKED: tl.constexpr = PLANES[P + 7]
     FLIPPED: tl.constexpr = PLANES[P + 8]
-    element = tl.arange(0, ELEMENTS * SPANS)
+    # Read instead of counted, so that Triton takes elements for scattered and gives a lane one at a time: 32 neighbours,
+    # whose bytes share one or two lines, make a load. Lanes that had four each would ask for eight lines at once.
+    element = tl.load(Tables + tl.arange(0, ELEMENTS * SPANS))
     own_element = element % ELEMENTS
     moved = (element // ELEMENTS + span) * span_bytes
     unit = span * (ELEMENTS // PER) + element // PER
