@@ -121,8 +121,8 @@ def repack(format: Format, source: torch.Tensor, n: int, k: int) -> torch.Tensor
     s0, s1, s2 = (*scales, 0, 0, 0)[:3]
     move_rows[(-(-n // ROWS), 1, 1)](
         source, words, plan.tables, words[starts[-1] :].view(torch.uint8), n, k, format.row_bytes(k) // plan.unit,
-        plan.source_numbers, k // arranged.step, *planes, s0, s1, s2, PLANES=plan.constants, SPANS=plan.spans,
-        TURNS=plan.turns, UNIT=plan.unit, EVEN=plan.even, L=plan.parameters, ROWS=ROWS, STEPS=UNIT_STEPS,
+        plan.source_numbers, plan.turns, k // arranged.step, *planes, s0, s1, s2, PLANES=plan.constants, SPANS=plan.spans,
+        UNIT=plan.unit, EVEN=plan.even, L=plan.parameters, ROWS=ROWS, STEPS=UNIT_STEPS,
         num_warps=WARPS,
     )  # fmt: skip
     return words

@@ -119,16 +119,16 @@ def row_exponents(
 
 @triton.jit
 def move_rows(
-    Source, W, Tables, Out, rows, k, row_bytes, span_bytes, steps, p0, p1, p2, p3, p4, p5, s0, s1, s2,
-    PLANES: tl.constexpr, SPANS: tl.constexpr, TURNS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
-    L: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr,
+    Source, W, Tables, Out, rows, k, row_bytes, span_bytes, turns, steps, p0, p1, p2, p3, p4, p5, s0, s1, s2,
+    PLANES: tl.constexpr, SPANS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, L: tl.constexpr,
+    ROWS: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     """Every plane of `rows` rows of k elements from their file bytes. Grid (ceil(rows / ROWS),).
 
     row_bytes, span_bytes: of a row and a span, in numbers of UNIT bytes. p0 .. p5: words where the planes start; Out:
     bytes of the row units' plane; s0, s1, s2, steps: as `row_exponents` has them. PLANES: how many planes there are,
-    then where each one's constants start, then those (`repack._constants`). A turn of the loop takes SPANS spans, of
-    TURNS that make a row; EVEN: no turn goes past a row's end.
+    then where each one's constants start, then those (`repack._constants`). A turn of the loop takes SPANS spans; EVEN: the last
+    one ends with the row.
     """
     first = tl.program_id(0) * ROWS
     own = tl.arange(0, ROWS)
@@ -139,7 +139,7 @@ def move_rows(
     else:
         numbers = Source + first.to(tl.int64) * row_bytes
     COUNT: tl.constexpr = PLANES[0]
-    for turn in tl.range(0, TURNS):
+    for turn in tl.range(0, turns):
         for i in tl.static_range(COUNT):
             start = p0
             if i == 1:
