@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 ROWS, ELEMENTS, WARPS = 8, 1024, 8
 """Of a program: rows, about how many elements of each it takes in a turn of its loop, and warps."""
 
-UNIT_STEPS = 16
-"""Steps whose scales a program reads at a time for the units of its rows."""
+UNIT_STEPS = 32 * WARPS // ROWS
+"""Steps whose scales a program reads at a time for the units of its rows: one a thread."""
 
 
 @dataclass(frozen=True)

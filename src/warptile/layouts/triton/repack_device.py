@@ -89,13 +89,16 @@ def plane_moved(
 def row_exponents(
     W, Out, rows, first, steps, s0, s1, s2, L: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr
 ):  # fmt: skip
-    """The biased exponents of the units of ROWS rows from `first` on (see `Arrangement`), u8[rows]. s0, s1, s2: the
-    first scale planes' words; for a trit layout that holds its scale, s0 is the plane of the tail words. STEPS: read at
-    a time."""
+    """The biased exponents of the units of ROWS rows from `first` on (see `Arrangement`), u8[rows].
+
+    s0, s1, s2: the first scale planes' words; for a trit layout that holds its scale, s0 is the plane of the tail words.
+    STEPS: read at a time.
+    """
     pair = tl.arange(0, ROWS * STEPS)
     own = held(first + pair // STEPS, rows)
     one = tl.full((ROWS * STEPS, 1, 1), 1.0, tl.float32)
-    largest = tl.zeros((ROWS * STEPS,), tl.int32)
+    GROUPS: tl.constexpr = L[7]
+    largest = tl.zeros((ROWS * STEPS, GROUPS), tl.int32)
     for i in tl.range(0, tl.cdiv(steps, STEPS)):
         # Past the last step the last is read again.
         at = tl.minimum(i * STEPS + pair % STEPS, steps - 1)
@@ -108,8 +111,8 @@ def row_exponents(
         if L[16]:
             minimum = minimum * (1.0 / 16384.0)
             bits = tl.maximum(bits, minimum.to(tl.int32, bitcast=True) & 0x7FFFFFFF)
-        largest = tl.maximum(largest, tl.max(tl.max(bits, 2), 1))
-    most = tl.max(tl.reshape(largest, (ROWS, STEPS)), 1)
+        largest = tl.maximum(largest, tl.max(bits, 1))
+    most = tl.max(tl.reshape(tl.max(largest, 1), (ROWS, STEPS)), 1)
     biased = most >> 23
     kept = tl.minimum(tl.maximum(biased + 10, 35), 253)
     exponent = tl.where((most > 0) & (biased < 255), kept, 127)
@@ -127,8 +130,8 @@ def move_rows(
 
     row_bytes, span_bytes: of a row and a span, in numbers of UNIT bytes. p0 .. p5: words where the planes start; Out:
     bytes of the row units' plane; s0, s1, s2, steps: as `row_exponents` has them. PLANES: how many planes there are,
-    then where each one's constants start, then those (`repack._constants`). A turn of the loop takes SPANS spans; EVEN: the last
-    one ends with the row.
+    then where each one's constants start, then those (`repack._constants`). A turn of the loop takes SPANS spans; EVEN:
+    the last one ends with the row.
     """
     first = tl.program_id(0) * ROWS
     own = tl.arange(0, ROWS)
