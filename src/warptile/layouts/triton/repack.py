@@ -20,8 +20,8 @@ from warptile.layouts.triton.repack_device import move_rows
 if TYPE_CHECKING:
     from warptile.formats import Format
 
-ROWS, ELEMENTS, WARPS = 8, 1024, 8
-"""Of a program: rows, about how many elements of each it takes in a turn of its loop, and warps."""
+ROWS, ELEMENTS, WARPS = 8, 128, 8
+"""Of a program: rows, the most elements of a plane it takes of each in a turn of its loop, and warps."""
 
 UNIT_STEPS = 32 * WARPS // ROWS
 """Steps whose scales a program reads at a time for the units of its rows: one a thread."""
@@ -31,8 +31,8 @@ UNIT_STEPS = 32 * WARPS // ROWS
 class _Plan:
     """What packing rows of k elements of a format takes on one device, whatever the rows are.
 
-    tables: i32[..], whole numbers from 0, then what the maps have an element, plane by plane. constants: PLANES of `move_rows`. source_numbers:
-    of a span, `unit` bytes each. spans: a turn takes; turns: make a row; even: no turn goes past it.
+    tables: i32[..], whole numbers from 0, then what the maps have an element, plane by plane. constants: PLANES of
+    `move_rows`. source_numbers: of a span, `unit` bytes each; spans: make a row.
     """
 
     arranged: Arrangement
@@ -42,22 +42,18 @@ class _Plan:
     unit: int
     source_numbers: int
     spans: int
-    turns: int
-    even: bool
 
 
 @cache
 def _plan(format: Format, k: int, device: str) -> _Plan:
     arranged, maps = arrangement(format.layout, k), plane_maps(format, k)
-    tables: list[NDArray[np.int32]] = []
+    spans = k // maps[0].span
+    taken = [_spans_a_turn(len(own.at), spans) for own in maps]
+    tables = [np.arange(max(count * len(own.at) for count, own in zip(taken, maps, strict=True)), dtype=np.int32)]
     constants: list[tuple[int, ...]] = []
-    spans = 1
-    while spans * maps[0].span < min(ELEMENTS, k):
-        spans *= 2
-    tables.append(np.arange(spans * max(len(own.at) for own in maps), dtype=np.int32))
     at = tables[0].size
-    for own, plane in zip(maps, arranged.planes, strict=False):
-        constants.append(_constants(own, plane, at))
+    for own, plane, count in zip(maps, arranged.planes, taken, strict=False):
+        constants.append(_constants(own, plane, at, count, spans % count == 0))
         tables.append(_table(own))
         at += tables[-1].size
     starts = np.cumsum([1 + len(constants), *map(len, constants)])[:-1].tolist()
@@ -69,9 +65,15 @@ def _plan(format: Format, k: int, device: str) -> _Plan:
         unit=maps[0].unit,
         source_numbers=maps[0].source_bytes // maps[0].unit,
         spans=spans,
-        turns=-(-k // (spans * maps[0].span)),
-        even=k % (spans * maps[0].span) == 0,
     )
+
+
+def _spans_a_turn(elements: int, spans: int) -> int:
+    """A power of two: at most ELEMENTS elements where a span has so many, and no more than hold a row's spans."""
+    count = 1
+    while 2 * count * elements <= ELEMENTS and count < spans:
+        count *= 2
+    return count
 
 
 def _table(own: PlaneMap) -> NDArray[np.int32]:
@@ -85,14 +87,15 @@ def _table(own: PlaneMap) -> NDArray[np.int32]:
     return np.concatenate(rows)
 
 
-def _constants(own: PlaneMap, plane: QuadPlane, at: int) -> tuple[int, ...]:
+def _constants(own: PlaneMap, plane: QuadPlane, at: int, spans: int, even: bool) -> tuple[int, ...]:
     """A plane's part of PLANES: where its table starts, elements of a span, of a unit, bits of an element, elements
-    along k of a unit, moves, parts a move, whether masks and flips are in the table; then (mask, turns) of each move's
-    parts, masks of 0 for those it has not."""
+    along k of a unit, moves, parts a move, whether masks and flips are in the table, spans a turn of the loop, whether
+    the last turn ends with the row; then (mask, turns) of each move's parts, masks of 0 for those it has not."""
     most = max(map(len, own.parts))
     parts = [part for move in own.parts for part in (*move, *((0, 0),) * (most - len(move)))]
     header = (at, len(own.at), plane.per, plane.bits, plane.span, len(own.parts), most)
-    return (*header, int(own.masks is not None), int(own.flips.any()), *(number for part in parts for number in part))
+    flags = (int(own.masks is not None), int(own.flips.any()), spans, int(even))
+    return (*header, *flags, *(number for part in parts for number in part))
 
 
 def repack(format: Format, source: torch.Tensor, n: int, k: int) -> torch.Tensor:
@@ -121,8 +124,8 @@ def repack(format: Format, source: torch.Tensor, n: int, k: int) -> torch.Tensor
     s0, s1, s2 = (*scales, 0, 0, 0)[:3]
     move_rows[(-(-n // ROWS), 1, 1)](
         source, words, plan.tables, words[starts[-1] :].view(torch.uint8), n, k, format.row_bytes(k) // plan.unit,
-        plan.source_numbers, plan.turns, k // arranged.step, *planes, s0, s1, s2, PLANES=plan.constants, SPANS=plan.spans,
-        UNIT=plan.unit, EVEN=plan.even, L=plan.parameters, ROWS=ROWS, STEPS=UNIT_STEPS,
+        plan.source_numbers, plan.spans, k // arranged.step, *planes, s0, s1, s2, PLANES=plan.constants,
+        UNIT=plan.unit, L=plan.parameters, ROWS=ROWS, STEPS=UNIT_STEPS,
         num_warps=WARPS,
     )  # fmt: skip
     return words

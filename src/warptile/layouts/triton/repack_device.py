@@ -28,12 +28,12 @@ def with_part(value, found, MASK: tl.constexpr, MORE: tl.constexpr):
 @triton.jit
 def plane_moved(
     Source, Words, Tables, rows, k, first, own, offset, span, span_bytes,
-    P: tl.constexpr, PLANES: tl.constexpr, SPANS: tl.constexpr, EVEN: tl.constexpr, ROWS: tl.constexpr,
+    P: tl.constexpr, PLANES: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """SPANS spans of one plane of ROWS rows from `first` on, by a `PlaneMap`.
+    """Some spans of one plane of ROWS rows from `first` on, by a `PlaneMap`.
 
     Source: file bytes of row `first`, as the map's numbers. own: i32[ROWS] rows from `first` on. offset: i32[ROWS] of
-    each, in numbers. span: the first of the spans. P: where in PLANES the plane's constants start (`repack._constants`).
+    each, in numbers. span: the first of the spans. P: where in PLANES the plane's constants (`repack._constants`) are.
     """
     AT: tl.constexpr = PLANES[P]
     ELEMENTS: tl.constexpr = PLANES[P + 1]
@@ -44,8 +44,10 @@ def plane_moved(
     PARTS: tl.constexpr = PLANES[P + 6]
     MASKED: tl.constexpr = PLANES[P + 7]
     FLIPPED: tl.constexpr = PLANES[P + 8]
-    # Read instead of counted, so that Triton takes elements for scattered and gives a lane one at a time: 32 neighbours,
-    # whose bytes share one or two lines, make a load. Lanes that had four each would ask for eight lines at once.
+    SPANS: tl.constexpr = PLANES[P + 9]
+    EVEN: tl.constexpr = PLANES[P + 10]
+    # Read instead of counted, so that Triton takes elements for scattered and gives a lane one at a time: the bytes of
+    # 32 neighbours share a line or two. Lanes that had four each would ask for eight lines at once.
     element = tl.load(Tables + tl.arange(0, ELEMENTS * SPANS))
     own_element = element % ELEMENTS
     moved = (element // ELEMENTS + span) * span_bytes
@@ -67,7 +69,7 @@ def plane_moved(
         else:
             for part in tl.static_range(PARTS):
                 value = with_part(
-                    value, found, PLANES[P + 9 + 2 * (j * PARTS + part)], PLANES[P + 10 + 2 * (j * PARTS + part)]
+                    value, found, PLANES[P + 11 + 2 * (j * PARTS + part)], PLANES[P + 12 + 2 * (j * PARTS + part)]
                 )
     if FLIPPED:
         flips = tl.load(Tables + AT + (MOVES + MASKED * MOVES) * ELEMENTS + own_element)
@@ -91,7 +93,7 @@ def row_exponents(
 ):  # fmt: skip
     """The biased exponents of the units of ROWS rows from `first` on (see `Arrangement`), u8[rows].
 
-    s0, s1, s2: the first scale planes' words; for a trit layout that holds its scale, s0 is the plane of the tail words.
+    s0, s1, s2: the first scale planes' words; for a trit layout that holds its scale, s0 is the plane of tail words.
     STEPS: read at a time.
     """
     pair = tl.arange(0, ROWS * STEPS)
@@ -122,16 +124,14 @@ def row_exponents(
 
 @triton.jit
 def move_rows(
-    Source, W, Tables, Out, rows, k, row_bytes, span_bytes, turns, steps, p0, p1, p2, p3, p4, p5, s0, s1, s2,
-    PLANES: tl.constexpr, SPANS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, L: tl.constexpr,
-    ROWS: tl.constexpr, STEPS: tl.constexpr,
+    Source, W, Tables, Out, rows, k, row_bytes, span_bytes, spans, steps, p0, p1, p2, p3, p4, p5, s0, s1, s2,
+    PLANES: tl.constexpr, UNIT: tl.constexpr, L: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     """Every plane of `rows` rows of k elements from their file bytes. Grid (ceil(rows / ROWS),).
 
-    row_bytes, span_bytes: of a row and a span, in numbers of UNIT bytes. p0 .. p5: words where the planes start; Out:
-    bytes of the row units' plane; s0, s1, s2, steps: as `row_exponents` has them. PLANES: how many planes there are,
-    then where each one's constants start, then those (`repack._constants`). A turn of the loop takes SPANS spans; EVEN:
-    the last one ends with the row.
+    row_bytes, span_bytes: of a row and a span, in numbers of UNIT bytes; spans: of a row. p0 .. p5: words where the
+    planes start; Out: bytes of the row units' plane; s0, s1, s2, steps: as `row_exponents` has them. PLANES: how many
+    planes there are, then where each one's constants start, then those (`repack._constants`).
     """
     first = tl.program_id(0) * ROWS
     own = tl.arange(0, ROWS)
@@ -142,23 +142,23 @@ def move_rows(
     else:
         numbers = Source + first.to(tl.int64) * row_bytes
     COUNT: tl.constexpr = PLANES[0]
-    for turn in tl.range(0, turns):
-        for i in tl.static_range(COUNT):
-            start = p0
-            if i == 1:
-                start = p1
-            elif i == 2:
-                start = p2
-            elif i == 3:
-                start = p3
-            elif i == 4:
-                start = p4
-            elif i == 5:
-                start = p5
+    # Plane by plane, each in turns of about as many elements: what a row's second plane reads is still in the cache.
+    for i in tl.static_range(COUNT):
+        start = p0
+        if i == 1:
+            start = p1
+        elif i == 2:
+            start = p2
+        elif i == 3:
+            start = p3
+        elif i == 4:
+            start = p4
+        elif i == 5:
+            start = p5
+        for span in tl.range(0, spans, PLANES[PLANES[1 + i] + 9]):
             plane_moved(
-                numbers, W + start, Tables, rows, k, first, own, offset, turn * SPANS, span_bytes,
-                PLANES[1 + i], PLANES, SPANS, EVEN, ROWS,
-            )  # fmt: skip
+                numbers, W + start, Tables, rows, k, first, own, offset, span, span_bytes, PLANES[1 + i], PLANES, ROWS
+            )
     # The units come from scales that other threads of this program have stored.
     tl.debug_barrier()
     row_exponents(W, Out, rows, first, steps, s0, s1, s2, L, ROWS, STEPS)
