@@ -8,12 +8,11 @@ from warptile.kernels.price_model import ceil_div, fill_of_last_wave
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
 from warptile.kernels.triton.gemm_wgmma.rules import PART, programs_of, shared_bytes, sums_of, tiles_of
+from warptile.kernels.triton.gemm_wgmma.slots import slots_a_weight
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
 
 DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
-DECODE_SLOTS = {"fp16": 2.6, "bf16": 4.1}
-"""Instructions a weight in the loop of a Q4_K tile, its share of everything else in the loop with them."""
 LANES_A_SCHEDULER = 32
 SCHEDULERS = 4
 CACHE_BANDWIDTH = 1.6
@@ -69,7 +68,7 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     held = max(1, tile.tile_m // 8)
     matrix = 2.0 * tile.tile_n * 8 * held * step / (SUSTAINED * vector * architecture(limits).matrix / units)
     clock = vector / units / (2 * LANES_A_SCHEDULER * SCHEDULERS)
-    slots = DECODE_SLOTS[problem.x_dtype] * (HELD_SLOTS if tile.hold else 1.0)
+    slots = slots_a_weight(problem) * (HELD_SLOTS if tile.hold else 1.0)
     slots *= 1.0 if tile.free else MEETING_SLOTS
     decode = tile.tile_n * step * slots / (LANES_A_SCHEDULER * SCHEDULERS) / clock
     busy = min(programs, units)
