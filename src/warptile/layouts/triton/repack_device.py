@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import held, load_scales, padded
+from warptile.layouts.triton.decode import half_bits, held, load_scales, padded
 
 
 @triton.jit
@@ -88,6 +88,22 @@ def plane_moved(
 
 
 @triton.jit
+def signed_largest(W, s0, s1, row, at, rows, L: tl.constexpr):
+    """The scale of kind k8 of largest absolute value in the step, fp32[R, 1, 1], up to its sign; and no minimum.
+
+    Eight whole numbers share a factor: the largest is found before it is multiplied.
+    """
+    halves = W.to(tl.pointer_type(tl.uint16)) + s0.to(tl.int64) * 2
+    d = tl.load(halves + (at // (L[8] // (32 * L[2]))).to(tl.int64) * padded(rows) + row).to(tl.int32)
+    words = W + s1 + (at.to(tl.int64) * padded(rows) + row) * 2
+    found = tl.load(words[:, None] + tl.arange(0, 2)[None, :])
+    most = tl.abs(found >> 24)
+    for byte in tl.static_range(3):
+        most = tl.maximum(most, tl.abs((found << (24 - 8 * byte)) >> 24))
+    return (half_bits(d) * tl.max(most, 1).to(tl.float32))[:, None, None], 0.0
+
+
+@triton.jit
 def row_exponents(
     W, Out, rows, first, steps, s0, s1, s2, L: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr
 ):  # fmt: skip
@@ -99,15 +115,18 @@ def row_exponents(
     pair = tl.arange(0, ROWS * STEPS)
     own = held(first + pair // STEPS, rows)
     one = tl.full((ROWS * STEPS, 1, 1), 1.0, tl.float32)
-    GROUPS: tl.constexpr = L[7]
+    GROUPS: tl.constexpr = 1 if L[6] == "k8" else L[7]
     largest = tl.zeros((ROWS * STEPS, GROUPS), tl.int32)
     for i in tl.range(0, tl.cdiv(steps, STEPS)):
         # Past the last step the last is read again.
         at = tl.minimum(i * STEPS + pair % STEPS, steps - 1)
-        tail = tl.zeros((ROWS * STEPS, 1, 1), tl.int32)
-        if L[6] == "inline":
-            tail = tl.load(W + s0 + at.to(tl.int64) * padded(rows) + own)[:, None, None]
-        scale, minimum = load_scales(W, s0, s1, s2, tail, own, at, rows, one, one, L)
+        if L[6] == "k8":
+            scale, minimum = signed_largest(W, s0, s1, own, at, rows, L)
+        else:
+            tail = tl.zeros((ROWS * STEPS, 1, 1), tl.int32)
+            if L[6] == "inline":
+                tail = tl.load(W + s0 + at.to(tl.int64) * padded(rows) + own)[:, None, None]
+            scale, minimum = load_scales(W, s0, s1, s2, tail, own, at, rows, one, one, L)
         # Compared as whole numbers, in which what is no number is largest.
         bits = scale.to(tl.int32, bitcast=True) & 0x7FFFFFFF
         if L[16]:
