@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp
+
 from warptile import formats
 from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave
@@ -22,7 +24,8 @@ REDUCE_SECONDS = 1.5e-6
 WIDE_SUMS, WIDE_REDUCE = 128, 4.0
 """Parts of more sums a lane are added one after the other, which takes so many times as long."""
 LEAST_STEP_SECONDS = 3.8e-7
-"""A step of few tokens: barrier, loads, scales and decode one after the other."""
+FEW, FEW_SECONDS = 32, 1.3e-7
+"""A step of up to so many tokens waits for its barrier and its loads: no matrix instruction hides them."""
 START_SECONDS = 1.5e-6
 END_SECONDS = 1.5e-6
 EXPOSED = ((64, 0.65), (128, 0.12), (256, 0.05))
@@ -38,6 +41,10 @@ SHALLOW = 0.12
 FIXED_REGISTERS = 56
 SUSTAINED = 0.9
 """Matrix rate that the card holds under full load, over its data sheet's."""
+HOT, HEATING_SECONDS = 0.1, 1e-3
+"""Decoding costs power, and long launches are as fast as power allows: what an instruction a weight beyond COOL adds to
+a launch's time in the end, and how long a launch takes until most of it shows."""
+COOL = 2.0
 SPREAD = 1.06
 """Step of programs that share evenly, over one of programs side by side: they meet less of each other's in cache."""
 TWO_INSTRUCTIONS = 1.12
@@ -68,15 +75,16 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     held = max(1, tile.tile_m // 8)
     matrix = 2.0 * tile.tile_n * 8 * held * step / (SUSTAINED * vector * architecture(limits).matrix / units)
     clock = vector / units / (2 * LANES_A_SCHEDULER * SCHEDULERS)
-    slots = slots_a_weight(problem) * (HELD_SLOTS if tile.hold else 1.0)
-    slots *= 1.0 if tile.free else MEETING_SLOTS
-    decode = tile.tile_n * step * slots / (LANES_A_SCHEDULER * SCHEDULERS) / clock
+    slots = slots_a_weight(problem)
+    issued = slots * (HELD_SLOTS if tile.hold else 1.0) * (1.0 if tile.free else MEETING_SLOTS)
+    decode = tile.tile_n * step * issued / (LANES_A_SCHEDULER * SCHEDULERS) / clock
     busy = min(programs, units)
     cache = (weights + 2.0 * tile.tile_m * step) * busy / (bandwidth * CACHE_BANDWIDTH)
     exposed = max(decode - matrix, 0.0) + min(decode, matrix) * _of(EXPOSED, tile.tile_m)
     one = (matrix + exposed) * (TWO_INSTRUCTIONS if tile.rows > 64 else 1.0)
     one *= (LEAN if tile.lean and tile.turn > 1 else 1.0) * (1.0 if tile.free else MEETING)
-    one += _of(DRAIN_SECONDS, tile.tile_m) / tile.turn
+    alone = _of(DRAIN_SECONDS, tile.tile_m) / tile.turn + (FEW_SECONDS if tile.tile_m <= FEW else 0.0)
+    one += alone * tile.rows / 64
     one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS) * (
         1.0 + SHALLOW / max(1, tile.stages - 1) ** 2
     )
@@ -93,6 +101,7 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     if tile.split_k == 0:
         one *= SPREAD
     seconds = max(rounds * (most * one + ends), memory) + (EARLY_SECONDS if tile.early else LAUNCH_SECONDS) + reduce
+    seconds *= 1.0 + HOT * (slots - COOL) * (1.0 - exp(-seconds / HEATING_SECONDS))
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART
     return Price(
