@@ -20,7 +20,7 @@ from warptile.layouts.triton.repack_device import move_rows
 if TYPE_CHECKING:
     from warptile.formats import Format
 
-ROWS, ELEMENTS, WARPS = 8, 128, 8
+ROWS, ELEMENTS, WARPS = 8, 256, 8
 """Of a program: rows, the most elements of a plane it takes of each in a turn of its loop, and warps."""
 
 UNIT_STEPS = 32 * WARPS // ROWS
