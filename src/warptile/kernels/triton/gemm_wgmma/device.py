@@ -19,13 +19,15 @@ def gemm_wgmma(
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
     EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
+    FREE: gl.constexpr, REST: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
+    DIRECT: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
     programs that share a tile in theirs.
 
     X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0
-    any number of programs, which share all steps evenly; with WHOLE (split 1) fewer programs take several tiles each.
+    any number of programs, which share all steps evenly, with REST those that full rounds of whole tiles leave; with
+    WHOLE (split 1) fewer programs take several tiles each.
     Part: fp32[2 * programs * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
     EARLY: the next launch may start while this one ends.
     """
@@ -73,11 +75,11 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN, REST,
                 )),
             ],
             [1], [PRODUCER_REGISTERS],
@@ -88,16 +90,16 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN, REST,
                 )),
             ],
             [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
@@ -109,26 +111,26 @@ def gemm_wgmma(
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 1,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 2,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 2,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 3,
+                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
+                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN, REST,
                 )),
             ],
             [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],

@@ -18,8 +18,8 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     store_tile,
     unit_exponents,
 )
-from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, tile_at, tiles_of
-from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, give_back, hold, known, number
+from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, steps_of, tile_at, tile_of, tiles_of
+from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, give_back, hold, known, numbered
 from warptile.kernels.triton.gluon_marks import mark_free
 from warptile.kernels.triton.gluon_names import barrier
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
@@ -34,7 +34,8 @@ def consume(
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
     EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    FREE: gl.constexpr, CONSUMERS: gl.constexpr, REST: gl.constexpr, DIRECT: gl.constexpr,
+    BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -53,34 +54,33 @@ def consume(
     TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
     program = gl.program_id(0)
     turns = steps // TURN
-    begin, end = share(program, programs, m, rows, turns, split, TILE_N, TILE_M)
+    begin, end = share(program, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
     begin *= TURN
     end *= TURN
     stage = 0
     phase = 0
-    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE)
+    shared, count = tiles_of(program, programs, begin, end, m, rows, steps, turns, TILE_N, TILE_M, WHOLE, REST)
     row = GROUP * ROWS + row_numbers(ROW, ROWS)
+    first_tile = tile_of(0, program, programs, begin, shared, steps, WHOLE, REST)
     _, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
     next_exponent = unit_exponents(W, unit, at_n * TILE_N + row, rows)
-    for tile in range(first_tile, end_tile, stride):
+    for number in range(count):
+        tile = tile_of(number, program, programs, begin, shared, steps, WHOLE, REST)
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first = 0
-        last = steps
-        if not WHOLE:
-            first = gl.maximum(begin - tile * steps, 0)
-            last = gl.minimum(end - tile * steps, steps)
+        first, last = steps_of(number, tile, begin, end, shared, steps, WHOLE, REST)
         row_first = at_n * TILE_N + GROUP * ROWS
         exponent = next_exponent
-        _, next_n = tile_at(gl.minimum(tile + stride, end_tile - 1), rows, m, TILE_N, TILE_M, GROUP_M)
+        coming = tile_of(gl.minimum(number + 1, count - 1), program, programs, begin, shared, steps, WHOLE, REST)
+        _, next_n = tile_at(coming, rows, m, TILE_N, TILE_M, GROUP_M)
         next_exponent = unit_exponents(W, unit, next_n * TILE_N + row, rows)
         up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
         down = ((254 - exponent) << 23).to(gl.float32, bitcast=True)
         acc = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
         mbarrier.wait(full.index(stage), phase)
         raw = load_step(held, stage, GROUP, held, None, CONSUMERS, planes, ROWS, STEP)
-        scaled = factors(raw, first, up, down, L[15], L)
+        scaled = factors(raw, first, up, down, L[15], L, DIRECT)
         gl.assume(last > first)
-        pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+        pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
         for turn in range(first, last, TURN):
             ended = as_operand(pairs, OPERAND, BF16)
             older = ended
@@ -115,7 +115,7 @@ def consume(
                     if part > 1:
                         acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
                     older = newer
-                    newer = as_operand(decode_part(raw, scaled, planes, part, PARTS, L, BF16), OPERAND, BF16)
+                    newer = as_operand(decode_part(raw, scaled, planes, part, PARTS, L, BF16, DIRECT), OPERAND, BF16)
                     x = tokens.index(done * PARTS + part).permute((1, 0))
                     if FREE:
                         mark_free()
@@ -127,11 +127,11 @@ def consume(
                     raw = load_step(
                         held, slot, GROUP, raw, known(step + 1, TURN, planes, STEP), CONSUMERS, planes, ROWS, STEP
                     )
-                scaled = factors(raw, number(at + 1, known(step + 1, TURN, planes, STEP)), up, down, L[15], L)
+                scaled = factors(raw, numbered(at + 1, known(step + 1, TURN, planes, STEP)), up, down, L[15], L, DIRECT)
                 # The next part is decoded into the registers of the last but one, which has been read by then.
                 if PARTS > 1:
                     acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
-                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
                 if HOLD:
                     hold(pairs, m + at)
                 ended = newer
@@ -144,30 +144,33 @@ def consume(
             store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
         else:
             SIZE: gl.constexpr = ROWS * TILE_M
-            first_owner, last_owner = owners(tile, programs, m, rows, turns, split, TILE_N, TILE_M)
-            if first_owner == last_owner:
+            first_owner, last_owner = owners(tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
+            alone = first_owner == last_owner
+            if REST > 0:
+                alone = alone | (number >= shared)
+            if alone:
                 store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
             else:
                 flat = in_parts(acc, TILE_M)
                 FLAT: gl.constexpr = flat.type.layout
                 own = gl.arange(0, SIZE, layout=FLAT)
-                place = place_of(program, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                place = place_of(program, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
                 gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
                 barrier()
-                count = Count + tile * CONSUMERS + GROUP
-                if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
+                arrivals = Count + tile * CONSUMERS + GROUP
+                if gl.atomic_add(arrivals, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
                     barrier()
                     total_sum = gl.zeros((SIZE,), gl.float32, FLAT)
                     for other in range(first_owner, last_owner + 1, TOGETHER):
-                        place = place_of(other, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                        place = place_of(other, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
                         p0 = part_of(Part, place, own, other <= last_owner, CONSUMERS, GROUP, SIZE)
                         if TOGETHER >= 2:
-                            place = place_of(other + 1, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                            place = place_of(other + 1, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
                             p1 = part_of(Part, place, own, other + 1 <= last_owner, CONSUMERS, GROUP, SIZE)
                         if TOGETHER == 4:
-                            place = place_of(other + 2, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                            place = place_of(other + 2, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
                             p2 = part_of(Part, place, own, other + 2 <= last_owner, CONSUMERS, GROUP, SIZE)
-                            place = place_of(other + 3, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                            place = place_of(other + 3, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
                             p3 = part_of(Part, place, own, other + 3 <= last_owner, CONSUMERS, GROUP, SIZE)
                         total_sum += p0
                         if TOGETHER >= 2:
@@ -177,7 +180,7 @@ def consume(
                             total_sum += p3
                     whole = from_parts(total_sum, TILE_M, SUM)
                     store_tile(whole, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
-                    gl.store(count, 0)
+                    gl.store(arrivals, 0)
     if GROUP == 0:
         if program == 0:
             gl.store(Executed, gl.to_tensor(BUILD_ID).to(gl.uint32))

@@ -81,10 +81,10 @@ def from_parts(flat, TILE_M: gl.constexpr, LAYOUT: gl.constexpr):
 
 @gluon.jit
 def place_of(
-    program, tile, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M: gl.constexpr
+    program, tile, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M: gl.constexpr, REST: gl.constexpr
 ):  # fmt: skip
     """Where a program keeps its part of a tile: its first tile and its last each have a place of their own."""
-    begin, _ = share(program, programs, m, rows, steps, split, TILE_N, TILE_M)
+    begin, _ = share(program, programs, m, rows, steps, split, TILE_N, TILE_M, REST)
     return 2 * program + gl.where(begin >= tile * steps, 0, 1)
 
 

@@ -99,8 +99,10 @@ class GemmWgmma:
                 ("AHEAD", rules.sums_of(t) < rules.MOST_SUMS[2]),
                 ("HOLD", bool(t.hold)),
                 ("FREE", bool(t.free)),
+                ("REST", t.rest),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
+                ("DIRECT", bool(t.direct)),
             ),
             aligned=("W", "Part", "k"),
             warps=4,
@@ -145,7 +147,8 @@ class GemmWgmma:
         operand = problem.x_dtype
         most = problem.k // t.tile_k
         parts = t.split_k if t.split_k else min(most, t.programs)
-        return Arithmetic(f"{operand} from fp16 unit", operand, "fp32", problem.k, parts * t.sums)
+        made = "bf16 factors from fp16 unit" if t.direct else f"{operand} from fp16 unit"
+        return Arithmetic(made, operand, "fp32", problem.k, parts * t.sums)
 
 
 def own(tile: Tile) -> WgmmaTile:

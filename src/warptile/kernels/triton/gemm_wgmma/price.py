@@ -9,7 +9,14 @@ from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
-from warptile.kernels.triton.gemm_wgmma.rules import PART, programs_of, shared_bytes, sums_of, tiles_of
+from warptile.kernels.triton.gemm_wgmma.rules import (
+    PART,
+    programs_of,
+    shared_bytes,
+    shared_tiles,
+    sums_of,
+    tiles_of,
+)
 from warptile.kernels.triton.gemm_wgmma.slots import slots_a_weight
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
@@ -21,11 +28,14 @@ CACHE_BANDWIDTH = 1.6
 """Bytes a second that the level 2 cache gives, over those of memory."""
 LAUNCH_SECONDS, EARLY_SECONDS = 2.0e-6, 1.4e-6
 REDUCE_SECONDS = 1.5e-6
+PART_SECONDS = 6e-7
+"""Adding one more part of 128 x 128 sums."""
 WIDE_SUMS, WIDE_REDUCE = 128, 4.0
 """Parts of more sums a lane are added one after the other, which takes so many times as long."""
-LEAST_STEP_SECONDS = 3.8e-7
-FEW, FEW_SECONDS = 32, 1.3e-7
-"""A step of up to so many tokens waits for its barrier and its loads: no matrix instruction hides them."""
+FEW, FEW_EXPOSED, FEW_DRAIN = 32, 1.35, 1e-7
+"""Up to so many tokens nothing hides what decoding waits for: its instructions take so many times their issue, and a
+turn of the loop ends with its barrier and loads."""
+LEAST_STEP_SECONDS = 2.5e-7
 START_SECONDS = 1.5e-6
 END_SECONDS = 1.5e-6
 EXPOSED = ((64, 0.65), (128, 0.12), (256, 0.05))
@@ -41,7 +51,7 @@ SHALLOW = 0.12
 FIXED_REGISTERS = 56
 SUSTAINED = 0.9
 """Matrix rate that the card holds under full load, over its data sheet's."""
-HOT, HEATING_SECONDS = 0.1, 1e-3
+HOT, HEATING_SECONDS = 0.07, 1e-3
 """Decoding costs power, and long launches are as fast as power allows: what an instruction a weight beyond COOL adds to
 a launch's time in the end, and how long a launch takes until most of it shows."""
 COOL = 2.0
@@ -65,8 +75,9 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     tiles = tiles_of(tile, problem.m, problem.n)
     programs = programs_of(tile, problem.m, problem.n, problem.k)
     steps = problem.k // step
+    shared = shared_tiles(tile, problem.m, problem.n, problem.k) if tile.split_k == 0 else 0
     if tile.split_k == 0:
-        most = ceil_div(tiles * steps, programs)
+        most = (tiles - shared) // programs * steps + ceil_div(shared * steps, programs)
     else:
         most = ceil_div(steps, tile.split_k) * ceil_div(tiles * tile.split_k, programs)
     rounds = ceil_div(programs, units)
@@ -75,19 +86,19 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     held = max(1, tile.tile_m // 8)
     matrix = 2.0 * tile.tile_n * 8 * held * step / (SUSTAINED * vector * architecture(limits).matrix / units)
     clock = vector / units / (2 * LANES_A_SCHEDULER * SCHEDULERS)
-    slots = slots_a_weight(problem)
+    slots = slots_a_weight(problem, bool(tile.direct))
     issued = slots * (HELD_SLOTS if tile.hold else 1.0) * (1.0 if tile.free else MEETING_SLOTS)
     decode = tile.tile_n * step * issued / (LANES_A_SCHEDULER * SCHEDULERS) / clock
     busy = min(programs, units)
     cache = (weights + 2.0 * tile.tile_m * step) * busy / (bandwidth * CACHE_BANDWIDTH)
-    exposed = max(decode - matrix, 0.0) + min(decode, matrix) * _of(EXPOSED, tile.tile_m)
+    few = tile.tile_m <= FEW
+    hidden = max(decode - matrix, 0.0) + min(decode, matrix) * _of(EXPOSED, tile.tile_m)
+    exposed = FEW_EXPOSED * decode if few else hidden
     one = (matrix + exposed) * (TWO_INSTRUCTIONS if tile.rows > 64 else 1.0)
     one *= (LEAN if tile.lean and tile.turn > 1 else 1.0) * (1.0 if tile.free else MEETING)
-    alone = _of(DRAIN_SECONDS, tile.tile_m) / tile.turn + (FEW_SECONDS if tile.tile_m <= FEW else 0.0)
-    one += alone * tile.rows / 64
-    one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS) * (
-        1.0 + SHALLOW / max(1, tile.stages - 1) ** 2
-    )
+    one += (FEW_DRAIN * tile.rows / 64 if few else _of(DRAIN_SECONDS, tile.tile_m)) / tile.turn
+    one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS)
+    one *= 1.0 + SHALLOW / max(1, tile.stages - 1) ** 2
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
@@ -98,9 +109,14 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     wide = WIDE_REDUCE if sums_of(tile) > WIDE_SUMS else 1.0
     reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
-    if tile.split_k == 0:
-        one *= SPREAD
-    seconds = max(rounds * (most * one + ends), memory) + (EARLY_SECONDS if tile.early else LAUNCH_SECONDS) + reduce
+    if tile.rest:
+        # Every program keeps a part where a round of tiles is shared; else few do, and each sum has many.
+        adding = PART_SECONDS * (ceil_div(programs, max(1, shared)) + 1) + (parts_seconds if tile.rest > 1 else 0.0)
+        reduce = REDUCE_SECONDS + wide * adding if shared else 0.0
+    if tile.split_k == 0 and most:
+        one *= 1.0 + (SPREAD - 1.0) * ceil_div(shared * steps, programs) / most
+    seconds = max(rounds * most * one, memory) + rounds * ends + reduce
+    seconds += EARLY_SECONDS if tile.early else LAUNCH_SECONDS
     seconds *= 1.0 + HOT * (slots - COOL) * (1.0 - exp(-seconds / HEATING_SECONDS))
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART

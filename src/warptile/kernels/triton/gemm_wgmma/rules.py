@@ -16,8 +16,9 @@ MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
-FLAGS = ("early", "pairs", "lean", "hold", "free")
+FLAGS = ("early", "pairs", "lean", "hold", "free", "direct")
 TURNS = (1, 2, 4, 8)
+MOST_REST = 2
 BARRIER_BYTES = 16
 MOST_COUNTED = 1 << 31
 # A warp-specialized program keeps its partitions' arguments and states there.
@@ -41,6 +42,18 @@ def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
     if tile.split_k == 0:
         return min(tile.programs, tiles * (k // tile.tile_k // tile.turn))
     return min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
+
+
+def shared_tiles(tile: WgmmaTile, m: int, n: int, k: int) -> int:
+    """Tiles whose steps the programs of a tile with split_k = 0 share evenly; the device code's `shared_steps`."""
+    tiles, programs = tiles_of(tile, m, n), programs_of(tile, m, n, k)
+    if not tile.rest:
+        return tiles
+    rounds = max(tiles // programs - (tile.rest - 1), 0)
+    left = (tiles - rounds * programs) * (k // tile.tile_k // tile.turn)
+    if 0 < left < programs:
+        rounds = max(rounds - 1, 0)
+    return tiles - rounds * programs
 
 
 def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
@@ -76,6 +89,8 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
         broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
     if tile.stages < 1 or tile.group_m < 1:
         broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
+    if tile.rest not in (0, 1, MOST_REST) or (tile.rest and tile.split_k):
+        broken.append(BrokenRule(f"rest is 0 to {MOST_REST}, 0 unless split_k = 0", f"{tile.rest}, {tile.split_k}"))
     flags = {name: getattr(tile, name) for name in FLAGS}
     if set(flags.values()) - {0, 1}:
         broken.append(BrokenRule(f"{', '.join(FLAGS)} are 0 or 1", ", ".join(map(str, flags.values()))))
@@ -85,6 +100,8 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.lean and (tile.consumers != 2 or sums_of(tile) > MOST_LEAN):
         rule = f"lean is for 2 consumers of up to {MOST_LEAN} sums"
         broken.append(BrokenRule(rule, f"{tile.consumers}, {sums_of(tile)}"))
+    if tile.direct and problem.x_dtype != "bf16":
+        broken.append(BrokenRule("direct is for bf16", problem.x_dtype))
     if tile.pairs and (problem.n % 2 or problem.y_dtype == "fp32"):
         broken.append(BrokenRule("pairs of rows are stored where n is even and y has 16 bits", f"n = {problem.n}"))
     return broken or _fits(tile, problem, limits)

@@ -21,14 +21,24 @@ HALVED_GROUPS = 0.6
 """Scales of 16 weights."""
 TWO_LEVELS = 0.2
 """Scales of scales."""
-BF16 = 1.5
-"""Weights made in fp16 are converted."""
+BF16, DIRECT_BF16 = 1.5, 0.15
+"""Weights made in fp16 are converted; scales are, where weights are made in bf16."""
+DIRECT_TRITS, DIRECT_PLANES = 0.5, 0.5
+"""Codes are moved to the low bits first."""
 
 
-def slots_a_weight(problem: Problem) -> float:
+def slots_a_weight(problem: Problem, direct: bool) -> float:
     """Instructions of a consumer's loop over the weights a lane decodes in it: a loop that holds nothing back, whose
-    warps do not meet."""
-    return _decoding(arranged(problem)) + (BF16 if problem.x_dtype == "bf16" else 0.0)
+    warps do not meet. direct: bf16 weights are made in bf16."""
+    own = arranged(problem)
+    slots = _decoding(own)
+    if problem.x_dtype == "bf16":
+        slots += DIRECT_BF16 if direct else BF16
+    if direct and isinstance(own.layout.codes, TritPlane):
+        slots += DIRECT_TRITS
+    elif direct and len(own.code_planes) > 1:
+        slots += DIRECT_PLANES
+    return slots
 
 
 def _decoding(own: Arrangement) -> float:

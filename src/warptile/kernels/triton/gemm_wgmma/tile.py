@@ -21,7 +21,9 @@ class WgmmaTile(Tile):
     their loop needs, so that the compiler makes weights where they are multiplied instead of moving them there. turn:
     steps of a turn of the loop, within which the matrix unit always has work. hold: 1 keeps the decode of the next part
     before the wait for the matrix unit. free: 1 spares a group's warps from meeting twice a step; each gives stages
-    back by itself.
+    back by itself. rest, with split_k = 0: what programs share evenly is only what full rounds of whole tiles leave
+    (1), or that and the tiles of one round (2); 0: everything. direct: 1 makes bf16 weights in bf16, of scales rounded
+    to it, instead of rounding what fp16 made: fewer instructions, about twice the rounding error.
     """
 
     kernel: ClassVar[str] = "triton.gemm_wgmma"
@@ -41,6 +43,8 @@ class WgmmaTile(Tile):
     turn: int = 1
     hold: int = 1
     free: int = 0
+    rest: int = 0
+    direct: int = 0
 
     @property
     def tile_n(self) -> int:
