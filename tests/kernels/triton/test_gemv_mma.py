@@ -93,7 +93,6 @@ def test_activations_over_their_largest_move_by_less_than_tf32() -> None:
         ({"split_k": 64}, "every part of k has a step"),
         ({"tile_m": 16, "tile_n": 32}, "shared bytes fit a program"),
         ({"registers": 16}, "registers is 0 or 32 to the most a thread has"),
-        ({"warps": 16, "registers": 168}, "registers of a program fit a unit"),
         ({"direct": 1}, "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"),
         ({"direct": 2, "tile_m": 8}, "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"),
         ({"split_k": 0}, "split_k >= 1"),

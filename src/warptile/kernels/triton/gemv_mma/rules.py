@@ -105,23 +105,19 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     return broken or _fits(tile, problem, limits)
 
 
-def fits(needed: int, warps: int, registers: int, limits: Limits) -> list[BrokenRule]:
-    """What a program of so many shared bytes and warps, whose threads may have so many registers (0: the compiler sees
-    to it), asks too much of a device."""
+def fits(needed: int, warps: int, limits: Limits) -> list[BrokenRule]:
+    """What a program of so many shared bytes and warps asks too much of a device."""
     broken = []
     if limits.shared_bytes and needed > limits.shared_bytes:
         broken.append(BrokenRule("shared bytes fit a program", f"{needed} > {limits.shared_bytes}", True))
     threads = warps * limits.subgroup
     if threads > limits.max_workgroup:
         broken.append(BrokenRule("warps * subgroup <= workgroup limit", f"{threads} > {limits.max_workgroup}", True))
-    if limits.registers_per_unit and threads * registers > limits.registers_per_unit:
-        rule = "registers of a program fit a unit"
-        broken.append(BrokenRule(rule, f"{threads} * {registers} > {limits.registers_per_unit}", True))
     return broken
 
 
 def _fits(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
-    broken = fits(shared_bytes(tile, problem), tile.warps, tile.registers, limits)
+    broken = fits(shared_bytes(tile, problem), tile.warps, limits)
     held = registers_of(tile, problem)
     at_once = tile.registers * tile.warps * limits.subgroup
     if limits.registers_per_unit and at_once > limits.registers_per_unit:
