@@ -201,8 +201,14 @@ def _engine(kind: str, index: int) -> Engine:
 
 
 def engine_of(device: torch.device) -> Engine:
-    """The engine of a torch device. Raises UnusableInput for the host's processor without Triton's interpreter."""
+    """The engine of a torch device.
+
+    Raises UnusableInput for the host's processor without Triton's interpreter, and for a card that is not here.
+    """
     if device.type == "cuda":
+        here = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if not here or (device.index or 0) >= here:
+            raise UnusableInput(f"there is no device {device} here: torch sees {here} CUDA or ROCm devices")
         return _engine("cuda", torch.cuda.current_device() if device.index is None else device.index)
     if device.type != "cpu" or not interpreting():
         raise UnusableInput(f"Triton kernels take CUDA or ROCm tensors; this one is on {device}")
