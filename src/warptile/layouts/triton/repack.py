@@ -20,7 +20,7 @@ from warptile.layouts.triton.repack_device import move_rows
 if TYPE_CHECKING:
     from warptile.formats import Format
 
-ROWS, ELEMENTS, WARPS = 4, 256, 4
+ROWS, ELEMENTS, WARPS = 4, 512, 4
 """Of a program: rows, the most elements of a plane it takes of each in a turn of its loop, and warps."""
 
 UNIT_STEPS = 32 * WARPS // ROWS

@@ -33,9 +33,9 @@ TILES_N = (16, 32, 64)
 # A dense matmul library reaches about this share of the matrix unit's peak.
 LIBRARY_SHARE = 0.75
 # Measured on one H200: share of the bandwidth that reading words and writing the dense matrix reaches, and instructions
-# a weight that codes of two planes take.
+# a weight that codes of two planes take, and those of a codebook.
 STREAMED = 0.87
-TWO_PLANE_SLOTS = 25.0
+TWO_PLANE_SLOTS, CODEBOOK_SLOTS = 20.0, 36.0
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,11 @@ class Dequantize:
         ratio = architecture(limits).matrix if size == 2 else 1.0
         library = max((dense + inout) / bandwidth, problem.flops / (vector * ratio * LIBRARY_SHARE))
         decode = (packed + dense) / (bandwidth * STREAMED)
-        if len(common.arranged(problem).code_planes) == 2:
-            decode = max(decode, problem.n * problem.k * TWO_PLANE_SLOTS / (vector / 2))
-        programs = ceil_div(problem.n, t.tile_n) * (problem.k // common.arranged(problem).step)
+        arranged = common.arranged(problem)
+        slots = TWO_PLANE_SLOTS if len(arranged.code_planes) == 2 else 0.0
+        slots = slots if arranged.layout.affine else CODEBOOK_SLOTS
+        decode = max(decode, problem.n * problem.k * slots / (vector / 2))
+        programs = ceil_div(problem.n, t.tile_n) * (problem.k // arranged.step)
         return Price(
             accumulators=0,
             registers=0,

@@ -15,6 +15,8 @@ from warptile.kernels.triton.matrix import architecture
 
 # Instructions a weight: shift, mask, half a multiply-add, and the scale's share.
 DECODE_SLOTS = {"half": 3.0, "plain": 7.0}
+# Looking codes up in a codebook, as an H200 took it: its instructions wait for each other.
+CODEBOOK_SLOTS = 14.0
 LANES_A_UNIT = 128
 OVERHEAD = 48
 LAUNCH_SECONDS = 2e-6
@@ -66,7 +68,8 @@ def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
     matrix = padded / (vector * ratio) if tile.operand != "ieee" else padded / vector
     if tile.tile_m < waves.SIDE and waves.is_amd(limits):
         matrix *= NARROW_INSTRUCTIONS
-    decode = grid_n * tile.tile_n * problem.k * grid_m * DECODE_SLOTS[tile.decode] / (vector / 2)
+    slots = DECODE_SLOTS[tile.decode] + (0.0 if arranged(problem).layout.affine else CODEBOOK_SLOTS)
+    decode = grid_n * tile.tile_n * problem.k * grid_m * slots / (vector / 2)
     bandwidth = limits.read_gb_per_s * 1e9 or 1e11
     memory = (weight_bytes + x_bytes + y_bytes + parts) / bandwidth
     # A program alone on its unit does not hide one phase behind another.

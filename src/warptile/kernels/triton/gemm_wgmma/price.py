@@ -32,9 +32,9 @@ PART_SECONDS = 6e-7
 """Adding one more part of 128 x 128 sums."""
 WIDE_SUMS, WIDE_REDUCE = 128, 4.0
 """Parts of more sums a lane are added one after the other, which takes so many times as long."""
-FEW, FEW_EXPOSED, FEW_DRAIN = 32, 1.35, 1e-7
-"""Up to so many tokens nothing hides what decoding waits for: its instructions take so many times their issue, and a
-turn of the loop ends with its barrier and loads."""
+FEW, FEW_EXPOSED, FEW_DRAIN, FEW_SHALLOW = 32, 1.3, 1e-7, 4.0
+"""Up to so many tokens nothing hides what decoding waits for: its instructions take so many times their issue, a turn of
+the loop ends with its barrier and loads, and two stages cost so much (three a quarter of it, and so on by squares)."""
 LEAST_STEP_SECONDS = 2.5e-7
 START_SECONDS = 1.5e-6
 END_SECONDS = 1.5e-6
@@ -51,10 +51,10 @@ SHALLOW = 0.12
 FIXED_REGISTERS = 56
 SUSTAINED = 0.9
 """Matrix rate that the card holds under full load, over its data sheet's."""
-HOT, HEATING_SECONDS = 0.07, 1e-3
-"""Decoding costs power, and long launches are as fast as power allows: what an instruction a weight beyond COOL adds to
-a launch's time in the end, and how long a launch takes until most of it shows."""
-COOL = 2.0
+HOT, HEATING_TOKENS = 0.08, 4096
+"""Decoding costs power, and a card busy with many tokens is as fast as power allows: what an instruction a weight from
+COOL to HOTTEST adds to a launch's time in the end, and the tokens at which most of it shows."""
+COOL, HOTTEST = 2.0, 4.5
 SPREAD = 1.06
 """Step of programs that share evenly, over one of programs side by side: they meet less of each other's in cache."""
 TWO_INSTRUCTIONS = 1.12
@@ -98,7 +98,7 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     one *= (LEAN if tile.lean and tile.turn > 1 else 1.0) * (1.0 if tile.free else MEETING)
     one += (FEW_DRAIN * tile.rows / 64 if few else _of(DRAIN_SECONDS, tile.tile_m)) / tile.turn
     one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS)
-    one *= 1.0 + SHALLOW / max(1, tile.stages - 1) ** 2
+    one *= 1.0 + (FEW_SHALLOW if few else SHALLOW) / max(1, tile.stages - 1) ** 2
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
@@ -117,7 +117,7 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
         one *= 1.0 + (SPREAD - 1.0) * ceil_div(shared * steps, programs) / most
     seconds = max(rounds * most * one, memory) + rounds * ends + reduce
     seconds += EARLY_SECONDS if tile.early else LAUNCH_SECONDS
-    seconds *= 1.0 + HOT * (slots - COOL) * (1.0 - exp(-seconds / HEATING_SECONDS))
+    seconds *= 1.0 + HOT * (min(slots, HOTTEST) - COOL) * (1.0 - exp(-problem.m / HEATING_TOKENS))
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART
     return Price(
