@@ -15,18 +15,20 @@ from warptile.layouts.triton.lane_layouts import element, held_layout, held_shap
 
 @gluon.jit
 def gemm_wgmma(
-    X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
+    X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, rest, sharers, row0,
+    y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
-    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr,
+    GROUP_M: gl.constexpr, BF16: gl.constexpr, ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
     FREE: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
     programs that share a tile in theirs.
 
-    X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0
-    any number of programs, which share all steps evenly; with WHOLE (split 1) fewer programs take several tiles each.
-    Part: fp32[2 * programs * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
+    X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split; with WHOLE (split 1) fewer
+    programs take several tiles each; with EVEN (split 0) the first `sharers` share the steps of the first `rest` tiles
+    evenly, and all take the others whole, of which each has as many.
+    Part: fp32[2 * sharers * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
     EARLY: the next launch may start while this one ends.
     """
     if EARLY:
@@ -72,12 +74,12 @@ def gemm_wgmma(
             [
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
+                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
                 )),
             ],
             [1], [PRODUCER_REGISTERS],
@@ -87,17 +89,17 @@ def gemm_wgmma(
             [
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
+                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
                 )),
             ],
             [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
@@ -108,27 +110,27 @@ def gemm_wgmma(
             [
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 2,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 2,
                 )),
                 (consume, (
                     tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 3,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 3,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
+                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
                 )),
             ],
             [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],

@@ -10,15 +10,14 @@ from triton.language.extra.cuda import gdc_wait
 
 from warptile.kernels.triton.gemm_wgmma.device_copies import load_step
 from warptile.kernels.triton.gemm_wgmma.device_ends import (
-    from_parts,
+    add_parts,
     in_parts,
-    part_of,
     place_of,
     row_numbers,
     store_tile,
     unit_exponents,
 )
-from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, tile_at, tiles_of
+from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, span_of, tile_at, tile_of, turns_of
 from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, give_back, hold, known, number
 from warptile.kernels.triton.gluon_marks import mark_free
 from warptile.kernels.triton.gluon_names import barrier
@@ -29,11 +28,11 @@ from warptile.layouts.triton.lane_scales import factors
 
 @gluon.jit
 def consume(
-    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0,
-    y_stride, unit,
+    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, rest,
+    sharers, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
-    STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
+    STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
+    ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
     FREE: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
@@ -49,29 +48,32 @@ def consume(
     # Whether a turn begins with the first stage each time.
     FIXED: gl.constexpr = TURN % STAGES == 0
     # Parts of a tile that are loaded at a time, by the registers they take.
-    HELD: gl.constexpr = ROWS // 64 * TILE_M
+    HELD: gl.constexpr = ROWS // 64 * ADDED
+    SUM_ADDED: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, ADDED, 16])
     TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
     program = gl.program_id(0)
     turns = steps // TURN
-    begin, end = share(program, programs, m, rows, turns, split, TILE_N, TILE_M)
+    begin, end = share(program, turns, split, rest, sharers, EVEN)
     begin *= TURN
     end *= TURN
     stage = 0
     phase = 0
-    first_tile, end_tile, stride = tiles_of(program, programs, begin, end, m, rows, steps, TILE_N, TILE_M, WHOLE)
+    first_turn, end_turn, stride = turns_of(
+        program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN
+    )
     row = GROUP * ROWS + row_numbers(ROW, ROWS)
-    _, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
+    tile = tile_of(first_turn, program, programs, begin, end, steps, rest, EVEN)
+    _, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
     next_exponent = unit_exponents(W, unit, at_n * TILE_N + row, rows)
-    for tile in range(first_tile, end_tile, stride):
+    for walked in range(first_turn, end_turn, stride):
+        tile = tile_of(walked, program, programs, begin, end, steps, rest, EVEN)
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first = 0
-        last = steps
-        if not WHOLE:
-            first = gl.maximum(begin - tile * steps, 0)
-            last = gl.minimum(end - tile * steps, steps)
+        first, last = span_of(tile, begin, end, steps, rest, WHOLE, EVEN)
         row_first = at_n * TILE_N + GROUP * ROWS
         exponent = next_exponent
-        _, next_n = tile_at(gl.minimum(tile + stride, end_tile - 1), rows, m, TILE_N, TILE_M, GROUP_M)
+        following = gl.minimum(walked + stride, end_turn - 1)
+        following = tile_of(following, program, programs, begin, end, steps, rest, EVEN)
+        _, next_n = tile_at(following, rows, m, TILE_N, TILE_M, GROUP_M)
         next_exponent = unit_exponents(W, unit, next_n * TILE_N + row, rows)
         up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
         down = ((254 - exponent) << 23).to(gl.float32, bitcast=True)
@@ -144,39 +146,27 @@ def consume(
             store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
         else:
             SIZE: gl.constexpr = ROWS * TILE_M
-            first_owner, last_owner = owners(tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+            first_owner, last_owner = owners(tile, turns, split, rest, sharers, EVEN)
             if first_owner == last_owner:
                 store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
             else:
                 flat = in_parts(acc, TILE_M)
-                FLAT: gl.constexpr = flat.type.layout
-                own = gl.arange(0, SIZE, layout=FLAT)
-                place = place_of(program, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
+                own = gl.arange(0, SIZE, layout=flat.type.layout)
+                place = place_of(program, tile, turns, split, rest, sharers, EVEN)
                 gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
                 barrier()
                 count = Count + tile * CONSUMERS + GROUP
                 if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
                     barrier()
-                    total_sum = gl.zeros((SIZE,), gl.float32, FLAT)
-                    for other in range(first_owner, last_owner + 1, TOGETHER):
-                        place = place_of(other, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
-                        p0 = part_of(Part, place, own, other <= last_owner, CONSUMERS, GROUP, SIZE)
-                        if TOGETHER >= 2:
-                            place = place_of(other + 1, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
-                            p1 = part_of(Part, place, own, other + 1 <= last_owner, CONSUMERS, GROUP, SIZE)
-                        if TOGETHER == 4:
-                            place = place_of(other + 2, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
-                            p2 = part_of(Part, place, own, other + 2 <= last_owner, CONSUMERS, GROUP, SIZE)
-                            place = place_of(other + 3, tile, programs, m, rows, turns, split, TILE_N, TILE_M)
-                            p3 = part_of(Part, place, own, other + 3 <= last_owner, CONSUMERS, GROUP, SIZE)
-                        total_sum += p0
-                        if TOGETHER >= 2:
-                            total_sum += p1
-                        if TOGETHER == 4:
-                            total_sum += p2
-                            total_sum += p3
-                    whole = from_parts(total_sum, TILE_M, SUM)
-                    store_tile(whole, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
+                    for block in range(0, TILE_M // ADDED):
+                        summed = add_parts(
+                            Part, first_owner, last_owner, tile, turns, split, rest, sharers, block * ROWS * ADDED,
+                            SUM_ADDED, ROWS, ADDED, SIZE, EVEN, CONSUMERS, GROUP, TOGETHER,
+                        )  # fmt: skip
+                        store_tile(
+                            summed, exponent, Y, m, rows, row0, y_stride, at_m * (TILE_M // ADDED) + block, row_first,
+                            ADDED, PAIRS,
+                        )  # fmt: skip
                     gl.store(count, 0)
     if GROUP == 0:
         if program == 0:

@@ -42,7 +42,8 @@ def registers(tile: WgmmaTile, operand: str) -> tuple[int, int]:
         return 112, LEAST_REGISTERS
     if not tile.lean:
         return 240, LEAST_REGISTERS
-    consuming = (136 if rules.sums_of(tile) <= 64 else 184) + 16 * (tile.split_k != 1) + 16 * (operand == "bf16")
+    sharing = (32 if tile.added else 16) if tile.split_k != 1 else 0
+    consuming = (136 if rules.sums_of(tile) <= 64 else 184) + sharing + 16 * (operand == "bf16")
     return consuming, min(MOST_REGISTERS, 3 * LAUNCH_REGISTERS - 2 * consuming)
 
 
@@ -91,8 +92,10 @@ class GemmWgmma:
                 ("STEP", t.tile_k),
                 ("STAGES", t.stages),
                 ("WHOLE", t.split_k == 1),
+                ("EVEN", t.split_k == 0),
                 ("GROUP_M", t.group_m),
                 ("BF16", problem.x_dtype == "bf16"),
+                ("ADDED", t.added or t.tile_m),
                 ("EARLY", bool(t.early)),
                 ("PAIRS", bool(t.pairs)),
                 ("TURN", t.turn),
@@ -111,13 +114,14 @@ class GemmWgmma:
             marked=bool(t.free),
         )
         program = Program(ENQUEUE, (build,))
-        return program.source(3, common.SCALARS + 4, 128 * (t.consumers + 1), limits.subgroup)
+        return program.source(3, common.SCALARS + 6, 128 * (t.consumers + 1), limits.subgroup)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
     ) -> tuple[Launch, ...]:
         t = own(tile)
         planes = len(lane_planes(common.arranged(problem)))
+        pieces = [(piece, rules.shares_of(t, problem.m, piece.rows, problem.k)) for piece in w.slices]
         return tuple(
             Launch(
                 binary=binary,
@@ -125,13 +129,15 @@ class GemmWgmma:
                 scalars=(
                     *common.scalars(problem, piece, problem.k, problem.n),
                     t.split_k,
+                    shares.rest,
+                    shares.sharers,
                     planes,
                     t.tile_n * t.tile_m,
                     rules.tiles_of(t, problem.m, piece.rows) * t.consumers,
                 ),
-                grid=(rules.programs_of(t, problem.m, piece.rows, problem.k), 1, 1),
+                grid=(shares.programs, 1, 1),
             )
-            for piece in w.slices
+            for piece, shares in pieces
         )
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import arranged, device_rules, powers_of_two, shape_rules
@@ -35,12 +37,33 @@ def tiles_of(tile: WgmmaTile, m: int, n: int) -> int:
     return ceil_div(n, tile.tile_n) * ceil_div(m, tile.tile_m)
 
 
+@dataclass(frozen=True)
+class Shares:
+    """Programs of a launch, of which `sharers` share the steps of `rest` tiles; the other tiles are whole, as many a
+    program."""
+
+    programs: int
+    rest: int
+    sharers: int
+
+
+def shares_of(tile: WgmmaTile, m: int, n: int, k: int) -> Shares:
+    """How a launch's programs share the tiles of y[m, n]: no step of a share is empty."""
+    tiles = tiles_of(tile, m, n)
+    if tile.split_k:
+        programs = min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
+        return Shares(programs, 0, programs)
+    turns = k // tile.tile_k // tile.turn
+    programs = min(tile.programs, tiles * turns)
+    rounds = max(0, tiles // programs + 1 - tile.whole) if tile.whole else 0
+    rest = tiles - rounds * programs
+    sharers = max(1, min(programs, rest * min(turns, tile.parts or turns)))
+    return Shares(programs if rounds else sharers, rest, sharers)
+
+
 def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
     """Programs of a launch: at most one a step where they share all steps."""
-    tiles = tiles_of(tile, m, n)
-    if tile.split_k == 0:
-        return min(tile.programs, tiles * (k // tile.tile_k // tile.turn))
-    return min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
+    return shares_of(tile, m, n, k).programs
 
 
 def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
@@ -74,6 +97,12 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.split_k < 0 or (tile.split_k == 0 and tile.programs < 1) or (tile.split_k > 1 and tile.programs):
         numbers = f"{tile.split_k}, {tile.programs}"
         broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
+    if tile.whole not in (0, 1, 2) or tile.parts < 0 or (tile.split_k and (tile.whole or tile.parts)):
+        numbers = f"{tile.whole}, {tile.parts}, {tile.split_k}"
+        broken.append(BrokenRule("whole is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0", numbers))
+    if tile.added and (tile.split_k == 1 or not LEAST_TOKENS <= tile.added <= tile.tile_m or tile.tile_m % tile.added):
+        rule = f"added, where tiles are shared, divides tile_m and is at least {LEAST_TOKENS}"
+        broken.append(BrokenRule(rule, f"{tile.added}, {tile.tile_m}"))
     if tile.stages < 1 or tile.group_m < 1:
         broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
     flags = {name: getattr(tile, name) for name in FLAGS}
