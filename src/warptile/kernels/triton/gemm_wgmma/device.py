@@ -10,6 +10,7 @@ from triton.language.extra.cuda import gdc_launch_dependents
 
 from warptile.kernels.triton.gemm_wgmma.device_consume import consume
 from warptile.kernels.triton.gemm_wgmma.device_copies import produce
+from warptile.kernels.triton.gemm_wgmma.device_rings import produce_tokens, produce_weights
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape
 
 
@@ -20,7 +21,7 @@ def gemm_wgmma(
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr,
     GROUP_M: gl.constexpr, BF16: gl.constexpr, ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
+    FREE: gl.constexpr, RING: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
     programs that share a tile in theirs.
@@ -35,8 +36,9 @@ def gemm_wgmma(
         gdc_launch_dependents()
     PARTS: gl.constexpr = STEP // 64
     XTYPE: gl.constexpr = gl.bfloat16 if BF16 else gl.float16
+    PLACES: gl.constexpr = RING if RING > 0 else STAGES * PARTS
     steps = k // STEP
-    tokens = gl.allocate_shared_memory(XTYPE, [STAGES * PARTS, TILE_M, 64], gl.NVMMASharedLayout(128, 16, 2))
+    tokens = gl.allocate_shared_memory(XTYPE, [PLACES, TILE_M, 64], gl.NVMMASharedLayout(128, 16, 2))
     h0 = gl.allocate_shared_memory(element(PLANES[0]), [STAGES] + held_shape(PLANES[0], TILE_N), held_layout(PLANES[0]))
     if len(PLANES) == 1:
         sources, held = (D0,), (h0,)
@@ -68,14 +70,23 @@ def gemm_wgmma(
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), 1)
         mbarrier.init(empty.index(i), CONSUMERS * (4 if FREE else 1))
+    if RING > 0:
+        ring_full = gl.allocate_shared_memory(gl.int64, [RING, 1], mbarrier.MBarrierLayout())
+        ring_empty = gl.allocate_shared_memory(gl.int64, [RING, 1], mbarrier.MBarrierLayout())
+        for i in gl.static_range(RING):
+            mbarrier.init(ring_full.index(i), 1)
+            mbarrier.init(ring_empty.index(i), CONSUMERS * (4 if FREE else 1))
+    else:
+        ring_full = full
+        ring_empty = empty
     hopper.fence_async_shared()
     if CONSUMERS == 1:
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -84,18 +95,42 @@ def gemm_wgmma(
             ],
             [1], [PRODUCER_REGISTERS],
         )  # fmt: skip
+    elif RING > 0:
+        gl.warp_specialize(
+            [
+                (consume, (
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 0,
+                )),
+                (consume, (
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 1,
+                )),
+                (produce_weights, (
+                    sources, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES, TILE_N, TILE_M,
+                    STEP, STAGES, WHOLE, EVEN, GROUP_M, TURN,
+                )),
+                (produce_tokens, (
+                    X, tokens, ring_full, ring_empty, m, rows, steps, programs, split, rest, sharers, TILE_N, TILE_M,
+                    STEP, RING, WHOLE, EVEN, GROUP_M, EARLY, TURN,
+                )),
+            ],
+            [4, 1, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS, PRODUCER_REGISTERS],
+        )  # fmt: skip
     elif CONSUMERS == 2:
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -109,24 +144,24 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 0,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 1,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 1,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 2,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 2,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, BUILD_ID, 3,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,

@@ -18,7 +18,7 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     unit_exponents,
 )
 from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, span_of, tile_at, tile_of, turns_of
-from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, give_back, hold, known, number
+from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, give_back, hold, known, next_place, number
 from warptile.kernels.triton.gluon_marks import mark_free
 from warptile.kernels.triton.gluon_names import barrier
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
@@ -28,12 +28,12 @@ from warptile.layouts.triton.lane_scales import factors
 
 @gluon.jit
 def consume(
-    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, rest,
+    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, rest,
     sharers, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
     ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    FREE: gl.constexpr, RING: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -58,6 +58,8 @@ def consume(
     end *= TURN
     stage = 0
     phase = 0
+    place = 0
+    ring_phase = 0
     first_turn, end_turn, stride = turns_of(
         program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN
     )
@@ -87,17 +89,28 @@ def consume(
             ended = as_operand(pairs, OPERAND, BF16)
             older = ended
             done = stage
+            used = place
             for step in gl.static_range(TURN):
                 at = turn + step
                 here = step % STAGES if FIXED else stage
                 newer = as_operand(pairs, OPERAND, BF16)
+                if RING > 0:
+                    arrived(ring_full.index(place), ring_phase, True, FREE)
+                    x = tokens.index(place).permute((1, 0))
+                else:
+                    x = tokens.index(here * PARTS).permute((1, 0))
                 if FREE:
                     mark_free()
-                acc = hopper.warpgroup_mma(newer, tokens.index(here * PARTS).permute((1, 0)), acc, is_async=True)
+                acc = hopper.warpgroup_mma(newer, x, acc, is_async=True)
                 if step > 0:
                     acc, ended = hopper.warpgroup_mma_wait(1, deps=(acc, ended))
                     give_back(empty.index(done), FREE)
+                    if RING > 0:
+                        give_back(ring_empty.index(used), FREE)
                 done = here
+                used = place
+                if RING > 0:
+                    place, ring_phase = next_place(place, ring_phase, RING)
                 if FIXED:
                     slot = (step + 1) % STAGES
                     if (step + 1) % STAGES == 0:
@@ -118,7 +131,11 @@ def consume(
                         acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
                     older = newer
                     newer = as_operand(decode_part(raw, scaled, planes, part, PARTS, L, BF16), OPERAND, BF16)
-                    x = tokens.index(done * PARTS + part).permute((1, 0))
+                    if RING > 0:
+                        arrived(ring_full.index(place), ring_phase, True, FREE)
+                        x = tokens.index(place).permute((1, 0))
+                    else:
+                        x = tokens.index(done * PARTS + part).permute((1, 0))
                     if FREE:
                         mark_free()
                     acc = hopper.warpgroup_mma(newer, x, acc, is_async=True)
@@ -133,6 +150,10 @@ def consume(
                 # The next part is decoded into the registers of the last but one, which has been read by then.
                 if PARTS > 1:
                     acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
+                if RING > 0:
+                    give_back(ring_empty.index(used), FREE)
+                    used = place
+                    place, ring_phase = next_place(place, ring_phase, RING)
                 pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
                 if HOLD:
                     hold(pairs, m + at)
@@ -140,6 +161,8 @@ def consume(
                 if step == TURN - 1:
                     acc, ended, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, ended, pairs))
                     give_back(empty.index(done), FREE)
+                    if RING > 0:
+                        give_back(ring_empty.index(used), FREE)
         if EARLY:
             gdc_wait()
         if WHOLE:

@@ -80,3 +80,13 @@ def give_back(empty, FREE: gl.constexpr):
     if FREE:
         mark_arrive()
     mbarrier.arrive(empty)
+
+
+@gluon.jit
+def next_place(place, phase, RING: gl.constexpr):
+    """The ring's place after this one, and its phase."""
+    place += 1
+    if place == RING:
+        place = 0
+        phase ^= 1
+    return place, phase

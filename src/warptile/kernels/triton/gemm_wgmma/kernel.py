@@ -102,6 +102,7 @@ class GemmWgmma:
                 ("AHEAD", rules.sums_of(t) < rules.MOST_SUMS[2]),
                 ("HOLD", bool(t.hold)),
                 ("FREE", bool(t.free)),
+                ("RING", t.ring),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),

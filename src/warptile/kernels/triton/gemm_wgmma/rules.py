@@ -21,6 +21,7 @@ OPERANDS = ("fp16", "bf16")
 FLAGS = ("early", "pairs", "lean", "hold", "free")
 TURNS = (1, 2, 4, 8)
 BARRIER_BYTES = 16
+LEAST_RING = 3
 MOST_COUNTED = 1 << 31
 # A warp-specialized program keeps its partitions' arguments and states there.
 FIXED_BYTES = 1024
@@ -29,6 +30,8 @@ FIXED_BYTES = 1024
 def shared_bytes(tile: WgmmaTile, problem: Problem) -> int:
     """Shared bytes of a program's stages and barriers; the compiler adds up to `FIXED_BYTES`."""
     weights = sum(row_bytes(plane) for plane in lane_planes(arranged(problem))) * tile.tile_n
+    if tile.ring:
+        return tile.stages * (weights + BARRIER_BYTES) + tile.ring * (2 * tile.tile_m * PART + BARRIER_BYTES)
     return tile.stages * (2 * tile.tile_m * tile.tile_k + weights + BARRIER_BYTES)
 
 
@@ -100,6 +103,9 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.whole not in (0, 1, 2) or tile.parts < 0 or (tile.split_k and (tile.whole or tile.parts)):
         numbers = f"{tile.whole}, {tile.parts}, {tile.split_k}"
         broken.append(BrokenRule("whole is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0", numbers))
+    if tile.ring and (tile.ring < LEAST_RING or tile.consumers != 2 or step != 2 * PART):
+        rule = f"ring >= {LEAST_RING}, for two consumers and steps of {2 * PART}"
+        broken.append(BrokenRule(rule, f"{tile.ring}, {tile.consumers}, {step}"))
     if tile.added and (tile.split_k == 1 or not LEAST_TOKENS <= tile.added <= tile.tile_m or tile.tile_m % tile.added):
         rule = f"added, where tiles are shared, divides tile_m and is at least {LEAST_TOKENS}"
         broken.append(BrokenRule(rule, f"{tile.added}, {tile.tile_m}"))
