@@ -16,12 +16,13 @@ from warptile.layouts.triton.lane_layouts import element, held_layout, held_shap
 
 @gluon.jit
 def gemm_wgmma(
-    X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, rest, sharers, row0,
+    X, D0, D1, D2, D3, D4, Out, W, Y, Part, Count, Executed, m, rows, k, programs, split, rest, sharers, row0,
     y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr,
     GROUP_M: gl.constexpr, BF16: gl.constexpr, ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, RING: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
+    FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr,
+    CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
     programs that share a tile in theirs.
@@ -79,14 +80,19 @@ def gemm_wgmma(
     else:
         ring_full = full
         ring_empty = empty
+    if COPIED:
+        both = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+        mbarrier.init(both, CONSUMERS * (4 if FREE else 1))
+    else:
+        both = full
     hopper.fence_async_shared()
     if CONSUMERS == 1:
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 0,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -99,14 +105,14 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 0,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 1,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce_weights, (
                     sources, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES, TILE_N, TILE_M,
@@ -123,14 +129,14 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 0,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 1,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -144,24 +150,24 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 0,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 1,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 1,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 2,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 2,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
                     split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, CONSUMERS, BUILD_ID, 3,
+                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,

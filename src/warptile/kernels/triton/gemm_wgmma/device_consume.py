@@ -5,12 +5,13 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 from triton.language.extra.cuda import gdc_wait
 
 from warptile.kernels.triton.gemm_wgmma.device_copies import load_step
 from warptile.kernels.triton.gemm_wgmma.device_ends import (
     add_parts,
+    copy_tile,
     in_parts,
     place_of,
     row_numbers,
@@ -18,7 +19,7 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     unit_exponents,
 )
 from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, span_of, tile_at, tile_of, turns_of
-from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, give_back, hold, known, next_place, number
+from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, copied, give_back, hold, known, next_place, number
 from warptile.kernels.triton.gluon_marks import mark_free
 from warptile.kernels.triton.gluon_names import barrier
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
@@ -28,12 +29,12 @@ from warptile.layouts.triton.lane_scales import factors
 
 @gluon.jit
 def consume(
-    tokens, held, full, empty, ring_full, ring_empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, rest,
+    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs, split, rest,
     sharers, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
     ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, RING: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -60,6 +61,7 @@ def consume(
     phase = 0
     place = 0
     ring_phase = 0
+    walks = 0
     first_turn, end_turn, stride = turns_of(
         program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN
     )
@@ -85,6 +87,10 @@ def consume(
         scaled = factors(raw, first, up, down, L[15], L)
         gl.assume(last > first)
         pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+        if COPIED:
+            if walked > first_turn:
+                # The last stage of the tile before held its output until here.
+                copied(empty.index((stage + STAGES - 1) % STAGES), FREE)
         for turn in range(first, last, TURN):
             ended = as_operand(pairs, OPERAND, BF16)
             older = ended
@@ -160,18 +166,36 @@ def consume(
                 ended = newer
                 if step == TURN - 1:
                     acc, ended, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, ended, pairs))
-                    give_back(empty.index(done), FREE)
+                    if COPIED:
+                        if turn + TURN < last:
+                            give_back(empty.index(done), FREE)
+                    else:
+                        give_back(empty.index(done), FREE)
                     if RING > 0:
                         give_back(ring_empty.index(used), FREE)
         if EARLY:
             gdc_wait()
-        if WHOLE:
+        if COPIED:
+            give_back(both, FREE)
+            arrived(both, walks, True, FREE)
+            walks ^= 1
+            alone = True
+            if EVEN:
+                first_owner, last_owner = owners(tile, turns, split, rest, sharers, EVEN)
+                alone = first_owner == last_owner
+            if alone:
+                copy_tile(
+                    acc, exponent, Out, tokens.index((stage + STAGES - 1) % STAGES * PARTS + GROUP), at_m * TILE_M,
+                    row_first,
+                )  # fmt: skip
+        elif WHOLE:
             store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
-        else:
+        if not WHOLE:
             SIZE: gl.constexpr = ROWS * TILE_M
             first_owner, last_owner = owners(tile, turns, split, rest, sharers, EVEN)
             if first_owner == last_owner:
-                store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
+                if not COPIED:
+                    store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
             else:
                 flat = in_parts(acc, TILE_M)
                 own = gl.arange(0, SIZE, layout=flat.type.layout)
@@ -191,6 +215,8 @@ def consume(
                             ADDED, PAIRS,
                         )  # fmt: skip
                     gl.store(count, 0)
+    if COPIED:
+        tma.store_wait(0)
     if GROUP == 0:
         if program == 0:
             gl.store(Executed, gl.to_tensor(BUILD_ID).to(gl.uint32))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia import hopper
 
 from warptile.kernels.triton.gemm_wgmma.device_shares import share
+from warptile.kernels.triton.gluon_names import barrier, copy_out
 
 
 @gluon.jit
@@ -61,6 +63,20 @@ def store_tile(
         at = token * y_stride + row
         gl.store(base + at, even.to(TYPE), mask=(token < left) & (row < rows))
         gl.store(base + at + 1, odd.to(TYPE), mask=(token < left) & (row + 1 < rows))
+
+
+@gluon.jit
+def copy_tile(acc, exponent, Out, held, token, row):
+    """y of a consumer's sums [64, tokens] through shared memory `held` [tokens, 64], copied while others go on."""
+    unit = gl.convert_layout((exponent << 23).to(gl.float32, bitcast=True), gl.SliceLayout(1, acc.type.layout))
+    TOKENS: gl.constexpr = acc.shape[1]
+    sums = (acc * gl.expand_dims(unit, 1)).to(Out.dtype)
+    # The rows' order, as in `row_numbers`.
+    sums = gl.permute(gl.reshape(sums, (4, 2, 2, 2, 2, TOKENS)), (5, 0, 4, 3, 2, 1))
+    held.store(gl.reshape(sums, (TOKENS, 64)))
+    hopper.fence_async_shared()
+    barrier()
+    copy_out(Out, [token, row], held)
 
 
 @gluon.jit

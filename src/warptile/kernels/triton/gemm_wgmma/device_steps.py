@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
 from warptile.kernels.triton.gluon_marks import mark_arrive, mark_free
+from warptile.kernels.triton.gluon_names import barrier
 from warptile.layouts.triton.lane_layouts import lane_layout
 
 
@@ -90,3 +91,11 @@ def next_place(place, phase, RING: gl.constexpr):
         place = 0
         phase ^= 1
     return place, phase
+
+
+@gluon.jit
+def copied(empty, FREE: gl.constexpr):
+    """Wait until what was to be copied out of a stage has been read, and give it back."""
+    tma.store_wait(0)
+    barrier()
+    give_back(empty, FREE)

@@ -13,14 +13,18 @@ M, ROWS, K, ROW0, X_STRIDE, Y_STRIDE, FIRST_PLANE = range(7)
 
 def enqueue(run: Run, buffers: Sequence[Any], scalars: Sequence[int], grid: tuple[int, int, int]) -> None:
     """One launch. scalars: the shared ones, then split_k, tiles that are shared and programs that share them, the
-    planes' number, fp32 sums of a program's partial tile, and counters."""
+    planes' number, whether y is copied out of shared memory, fp32 sums of a program's partial tile, and counters."""
     x, w, y = buffers
-    *shared, split, rest, sharers, planes, sums, counts = scalars
+    *shared, split, rest, sharers, planes, copied, sums, counts = scalars
     if not all(grid):
         return
     starts = [*shared[FIRST_PLANE : FIRST_PLANE + planes], shared[-1]]
     boxes = [run.box(0, "X", x, (shared[M], shared[K]), (shared[X_STRIDE], 1))]
     boxes += [run.plane_box(0, f"D{i}", w, starts[i], starts[i + 1]) for i in range(planes)]
+    if copied:
+        row0 = shared[ROW0]
+        part = y[:, row0 : row0 + shared[ROWS]]
+        boxes.append(run.box(0, "Out", part, (shared[M], shared[ROWS]), (shared[Y_STRIDE], 1)))
     whole = split == 1
     part = run.nothing() if whole else run.floats(2 * sharers * sums)
     count = run.nothing() if whole else run.counters(counts)

@@ -72,6 +72,8 @@ class GemmWgmma:
         planes = lane_planes(common.arranged(problem))
         boxes = [Box("X", problem.x_dtype, (t.tile_m, rules.PART), 128)]
         boxes += [Box(f"D{i}", *box(plane, t.tile_n)) for i, plane in enumerate(planes)]
+        if t.copied:
+            boxes.append(Box("Out", problem.y_dtype, (t.tile_m, t.rows), 128))
         consumer, producer = registers(t, problem.x_dtype)
         build = Build(
             function=DEVICE,
@@ -84,6 +86,7 @@ class GemmWgmma:
             ),
             constants=(
                 *((f"D{i}", None) for i in range(len(planes), MOST_PLANES)),
+                *(() if t.copied else (("Out", None),)),
                 ("L", common.parameters(problem)),
                 ("PLANES", planes),
                 ("CONSUMERS", t.consumers),
@@ -103,6 +106,7 @@ class GemmWgmma:
                 ("HOLD", bool(t.hold)),
                 ("FREE", bool(t.free)),
                 ("RING", t.ring),
+                ("COPIED", bool(t.copied)),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),
@@ -115,7 +119,7 @@ class GemmWgmma:
             marked=bool(t.free),
         )
         program = Program(ENQUEUE, (build,))
-        return program.source(3, common.SCALARS + 6, 128 * (t.consumers + 1), limits.subgroup)
+        return program.source(3, common.SCALARS + 7, 128 * (t.consumers + 1), limits.subgroup)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
@@ -133,6 +137,7 @@ class GemmWgmma:
                     shares.rest,
                     shares.sharers,
                     planes,
+                    t.copied,
                     t.tile_n * t.tile_m,
                     rules.tiles_of(t, problem.m, piece.rows) * t.consumers,
                 ),

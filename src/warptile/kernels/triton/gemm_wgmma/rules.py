@@ -18,10 +18,10 @@ MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
-FLAGS = ("early", "pairs", "lean", "hold", "free")
+FLAGS = ("early", "pairs", "lean", "hold", "free", "copied")
 TURNS = (1, 2, 4, 8)
 BARRIER_BYTES = 16
-LEAST_RING = 3
+LEAST_STAGES, LEAST_RING = 2, 3
 MOST_COUNTED = 1 << 31
 # A warp-specialized program keeps its partitions' arguments and states there.
 FIXED_BYTES = 1024
@@ -106,11 +106,19 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.ring and (tile.ring < LEAST_RING or tile.consumers != 2 or step != 2 * PART):
         rule = f"ring >= {LEAST_RING}, for two consumers and steps of {2 * PART}"
         broken.append(BrokenRule(rule, f"{tile.ring}, {tile.consumers}, {step}"))
+    if tile.copied and (
+        tile.consumers * PART != step or tile.rows != 64 or tile.ring or tile.split_k > 1 or problem.n % 8
+    ):
+        rule = "copied is for as many consumers of 64 rows as a step has parts, without ring or split_k, n of whole 16 bytes"
+        broken.append(BrokenRule(rule, f"{tile.consumers}, {tile.rows}, {tile.ring}, {tile.split_k}, n = {problem.n}"))
+    elif tile.copied and problem.x_dtype != problem.y_dtype:
+        broken.append(BrokenRule("copied: y has x's type", f"{problem.x_dtype}, {problem.y_dtype}"))
     if tile.added and (tile.split_k == 1 or not LEAST_TOKENS <= tile.added <= tile.tile_m or tile.tile_m % tile.added):
         rule = f"added, where tiles are shared, divides tile_m and is at least {LEAST_TOKENS}"
         broken.append(BrokenRule(rule, f"{tile.added}, {tile.tile_m}"))
-    if tile.stages < 1 or tile.group_m < 1:
-        broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
+    # A stage is asked for before the one before it is given back.
+    if tile.stages < LEAST_STAGES or tile.group_m < 1:
+        broken.append(BrokenRule(f"stages >= {LEAST_STAGES}, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
     flags = {name: getattr(tile, name) for name in FLAGS}
     if set(flags.values()) - {0, 1}:
         broken.append(BrokenRule(f"{', '.join(FLAGS)} are 0 or 1", ", ".join(map(str, flags.values()))))

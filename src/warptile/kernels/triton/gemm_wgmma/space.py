@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import arranged
-from warptile.kernels.triton.gemm_wgmma.rules import broken_rules, tiles_of
+from warptile.kernels.triton.gemm_wgmma.rules import LEAST_STAGES, broken_rules, tiles_of
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 
 TOKEN_TILES = (16, 32, 64, 128, 256)
 STAGES = (5, 3)
-LEAST_STAGES, MOST_STAGES = 2, 8
+MOST_STAGES = 8
 STOCK_TOKENS = 128
 SHAPES = ((2, 64), (2, 128), (4, 64))
 LOOPS = tuple(
@@ -47,7 +47,7 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
 def _stages(base: WgmmaTile, problem: Problem, limits: Limits) -> int:
     """The most stages whose shared bytes a program has; 0 where a rule breaks that stages do not mend."""
     found = 0
-    for stages in range(1, MOST_STAGES + 1):
+    for stages in range(LEAST_STAGES, MOST_STAGES + 1):
         tile = WgmmaTile(**{**base.fields(), "stages": stages, "turn": 1})  # type: ignore[arg-type]
         if broken_rules(tile, problem, limits):
             break
