@@ -18,6 +18,7 @@ from warptile.kernels.triton.gemm_wgmma.rules import FIXED_BYTES, Shares, shared
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 
 Q4_K = Problem("Q4_K", 4096, 14336, 128, "fp16", "fp16")
+COPIED = "copied is for as many consumers of 64 rows as a step has parts, no ring or split_k, n % 8 = 0"
 KERNEL = kernels.by_name("triton.gemm_wgmma")
 
 
@@ -38,13 +39,15 @@ def h200() -> Limits:
         ({"stages": 6}, "shared bytes fit a program"),
         ({"turn": 4, "split_k": 8}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
         ({"turn": 3}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
-        ({"free": 2}, "early, pairs, lean, hold, free are 0 or 1"),
+        ({"free": 2}, "early, pairs, lean, hold, free, copied are 0 or 1"),
         ({"stages": 1}, "stages >= 2, group_m >= 1"),
         ({"whole": 1}, "whole is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0"),
         ({"added": 32}, "added, where tiles are shared, divides tile_m and is at least 8"),
         ({"added": 256, "split_k": 2}, "added, where tiles are shared, divides tile_m and is at least 8"),
         ({"ring": 2}, "ring >= 3, for two consumers and steps of 128"),
         ({"ring": 4, "consumers": 1}, "ring >= 3, for two consumers and steps of 128"),
+        ({"copied": 1, "consumers": 1}, COPIED),
+        ({"copied": 1, "split_k": 2}, COPIED),
         ({"ring": 12}, "shared bytes fit a program"),
     ],
 )

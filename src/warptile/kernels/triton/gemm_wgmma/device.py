@@ -19,9 +19,9 @@ def gemm_wgmma(
     X, D0, D1, D2, D3, D4, Out, W, Y, Part, Count, Executed, m, rows, k, programs, split, rest, sharers, row0,
     y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
-    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr,
-    GROUP_M: gl.constexpr, BF16: gl.constexpr, ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr,
+    BF16: gl.constexpr, ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr,
+    AHEAD: gl.constexpr, HOLD: gl.constexpr, FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr,
     CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
@@ -31,7 +31,8 @@ def gemm_wgmma(
     programs take several tiles each; with EVEN (split 0) the first `sharers` share the steps of the first `rest` tiles
     evenly, and all take the others whole, of which each has as many.
     Part: fp32[2 * sharers * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
-    EARLY: the next launch may start while this one ends.
+    EARLY: the next launch may start while this one ends. RING: places of activations, 0 for those of STAGES. COPIED:
+    y goes through shared memory and Out, its boxes of [TILE_M, 64].
     """
     if EARLY:
         gdc_launch_dependents()
@@ -90,9 +91,10 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 0,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -105,14 +107,16 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 0,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 1,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 1,
                 )),
                 (produce_weights, (
                     sources, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES, TILE_N, TILE_M,
@@ -129,14 +133,16 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 0,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 1,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -150,24 +156,28 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 0,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 1,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 1,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 2,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 2,
                 )),
                 (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN,
-                    GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, BUILD_ID, 3,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
+                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
+                    BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,

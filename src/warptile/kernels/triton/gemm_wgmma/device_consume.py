@@ -29,12 +29,13 @@ from warptile.layouts.triton.lane_scales import factors
 
 @gluon.jit
 def consume(
-    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps, programs, split, rest,
-    sharers, row0, y_stride, unit,
+    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps,
+    programs, split, rest, sharers, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
-    ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr, CONSUMERS: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr,
+    HOLD: gl.constexpr, FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr, CONSUMERS: gl.constexpr,
+    BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -50,7 +51,9 @@ def consume(
     FIXED: gl.constexpr = TURN % STAGES == 0
     # Parts of a tile that are loaded at a time, by the registers they take.
     HELD: gl.constexpr = ROWS // 64 * ADDED
-    SUM_ADDED: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, ADDED, 16])
+    SUM_ADDED: gl.constexpr = gl.NVMMADistributedLayout(
+        version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, ADDED, 16]
+    )
     TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
     program = gl.program_id(0)
     turns = steps // TURN
@@ -205,7 +208,7 @@ def consume(
                 count = Count + tile * CONSUMERS + GROUP
                 if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
                     barrier()
-                    for block in range(0, TILE_M // ADDED):
+                    for block in range(TILE_M // ADDED):
                         summed = add_parts(
                             Part, first_owner, last_owner, tile, turns, split, rest, sharers, block * ROWS * ADDED,
                             SUM_ADDED, ROWS, ADDED, SIZE, EVEN, CONSUMERS, GROUP, TOGETHER,

@@ -109,7 +109,7 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.copied and (
         tile.consumers * PART != step or tile.rows != 64 or tile.ring or tile.split_k > 1 or problem.n % 8
     ):
-        rule = "copied is for as many consumers of 64 rows as a step has parts, without ring or split_k, n of whole 16 bytes"
+        rule = "copied is for as many consumers of 64 rows as a step has parts, no ring or split_k, n % 8 = 0"
         broken.append(BrokenRule(rule, f"{tile.consumers}, {tile.rows}, {tile.ring}, {tile.split_k}, n = {problem.n}"))
     elif tile.copied and problem.x_dtype != problem.y_dtype:
         broken.append(BrokenRule("copied: y has x's type", f"{problem.x_dtype}, {problem.y_dtype}"))

@@ -23,9 +23,9 @@ class WgmmaTile(Tile):
     before the wait for the matrix unit. free: 1 spares a group's warps from meeting twice a step; each gives stages
     back by itself. whole, with split_k = 0: programs take whole tiles as long as each has as many, and only the steps
     of the rest are shared (1), or of the rest and one tile a program (2). parts: how many programs may share such a
-    tile at most, 0 for any number. added: tokens whose parts are added at a time, 0 for all of a tile's.
-    ring: parts of 64 k of activations that are in shared memory at a time, in a ring of their own; 0: those of `stages`. copied: 1 brings y to memory through a tile's last
-    stage, by a copy that goes on while the next tile begins.
+    tile at most, 0 for any number. added: tokens whose parts are added at a time, 0 for all of a tile's. ring: parts of
+    64 k of activations that are in shared memory at a time, in a ring of their own; 0: those of `stages`. copied: 1
+    brings y to memory through a tile's last stage, by a copy that goes on while the next tile begins.
     """
 
     kernel: ClassVar[str] = "triton.gemm_wgmma"
