@@ -92,9 +92,9 @@ def gemm_wgmma(
             [
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 0,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -108,15 +108,15 @@ def gemm_wgmma(
             [
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 0,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 1,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce_weights, (
                     sources, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES, TILE_N, TILE_M,
@@ -134,15 +134,15 @@ def gemm_wgmma(
             [
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 0,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 1,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -157,27 +157,27 @@ def gemm_wgmma(
             [
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 0,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 1,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 1,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 2,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 2,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES,
-                    WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS,
-                    BUILD_ID, 3,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
