@@ -41,7 +41,7 @@ def h200() -> Limits:
         ({"turn": 3}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
         ({"free": 2}, "early, pairs, lean, hold, free, copied are 0 or 1"),
         ({"stages": 1}, "stages >= 2, group_m >= 1"),
-        ({"whole": 1}, "whole is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0"),
+        ({"rest": 1}, "rest is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0"),
         ({"added": 32}, "added, where tiles are shared, divides tile_m and is at least 8"),
         ({"added": 256, "split_k": 2}, "added, where tiles are shared, divides tile_m and is at least 8"),
         ({"ring": 2}, "ring >= 3, for two consumers and steps of 128"),
@@ -95,7 +95,7 @@ def test_shared_and_whole_tiles_cover_every_step_once(
     pytest.importorskip("triton")
     from warptile.kernels.triton.gemm_wgmma import device_shares
 
-    tile = WgmmaTile(64, 128, 4, split_k=0, programs=programs, whole=whole, parts=parts)
+    tile = WgmmaTile(64, 128, 4, split_k=0, programs=programs, rest=whole, parts=parts)
     found = shares_of(tile, m, rows, steps * 128)
     tiles = -(-rows // 128) * -(-m // 64)
     done: list[tuple[int, int]] = []
@@ -133,11 +133,11 @@ def test_what_is_left_of_full_rounds_is_shared(h200: Limits) -> None:
     """160 tiles for 132 programs: one whole each and 28 shared, or, with 2, all 160 shared."""
     shape = 512, 5120, 17408
     fields = {"split_k": 0, "programs": 132}
-    assert shares_of(WgmmaTile(128, 128, 4, **fields, whole=1), *shape) == Shares(132, 28, 132)
-    assert shares_of(WgmmaTile(128, 128, 4, **fields, whole=1, parts=4), *shape) == Shares(132, 28, 112)
-    assert shares_of(WgmmaTile(128, 128, 4, **fields, whole=2), *shape) == Shares(132, 160, 132)
+    assert shares_of(WgmmaTile(128, 128, 4, **fields, rest=1), *shape) == Shares(132, 28, 132)
+    assert shares_of(WgmmaTile(128, 128, 4, **fields, rest=1, parts=4), *shape) == Shares(132, 28, 112)
+    assert shares_of(WgmmaTile(128, 128, 4, **fields, rest=2), *shape) == Shares(132, 160, 132)
     assert shares_of(WgmmaTile(128, 128, 4, **fields), *shape) == Shares(132, 160, 132)
-    assert shares_of(WgmmaTile(128, 128, 4, split_k=0, programs=80, whole=1), *shape) == Shares(80, 0, 1)
+    assert shares_of(WgmmaTile(128, 128, 4, split_k=0, programs=80, rest=1), *shape) == Shares(80, 0, 1)
 
 
 COMPILED = """
@@ -146,7 +146,7 @@ from pathlib import Path
 from warptile import devices, kernels, offline
 from warptile.contracts import Problem
 kernel, tile = kernels.parse_tile(
-    "triton.gemm_wgmma:tile_m=128,tile_k=128,stages=4,split_k=0,programs=132,early=1,turn=2,free=1,whole=1,added=32"
+    "triton.gemm_wgmma:tile_m=128,tile_k=128,stages=4,split_k=0,programs=132,early=1,turn=2,free=1,rest=1,added=32"
 )
 problem = Problem("Q4_K", 4096, 14336, 128, "bf16", "bf16")
 report = offline.compile_tiles(problem, devices.by_name("h200", "cuda"), [(kernel, tile, "given")], Path(sys.argv[1]))

@@ -58,7 +58,7 @@ def shares_of(tile: WgmmaTile, m: int, n: int, k: int) -> Shares:
         return Shares(programs, 0, programs)
     turns = k // tile.tile_k // tile.turn
     programs = min(tile.programs, tiles * turns)
-    rounds = max(0, tiles // programs + 1 - tile.whole) if tile.whole else 0
+    rounds = max(0, tiles // programs + 1 - tile.rest) if tile.rest else 0
     rest = tiles - rounds * programs
     sharers = max(1, min(programs, rest * min(turns, tile.parts or turns)))
     return Shares(programs if rounds else sharers, rest, sharers)
@@ -100,9 +100,9 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.split_k < 0 or (tile.split_k == 0 and tile.programs < 1) or (tile.split_k > 1 and tile.programs):
         numbers = f"{tile.split_k}, {tile.programs}"
         broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
-    if tile.whole not in (0, 1, 2) or tile.parts < 0 or (tile.split_k and (tile.whole or tile.parts)):
-        numbers = f"{tile.whole}, {tile.parts}, {tile.split_k}"
-        broken.append(BrokenRule("whole is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0", numbers))
+    if tile.rest not in (0, 1, 2) or tile.parts < 0 or (tile.split_k and (tile.rest or tile.parts)):
+        numbers = f"{tile.rest}, {tile.parts}, {tile.split_k}"
+        broken.append(BrokenRule("rest is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0", numbers))
     if tile.ring and (tile.ring < LEAST_RING or tile.consumers != 2 or step != 2 * PART):
         rule = f"ring >= {LEAST_RING}, for two consumers and steps of {2 * PART}"
         broken.append(BrokenRule(rule, f"{tile.ring}, {tile.consumers}, {step}"))
