@@ -22,9 +22,9 @@ def enqueue(run: Run, buffers: Sequence[Any], scalars: Sequence[int], grid: tupl
     boxes = [run.box(0, "X", x, (shared[M], shared[K]), (shared[X_STRIDE], 1))]
     boxes += [run.plane_box(0, f"D{i}", w, starts[i], starts[i + 1]) for i in range(planes)]
     if copied:
-        row0 = shared[ROW0]
-        part = y[:, row0 : row0 + shared[ROWS]]
-        boxes.append(run.box(0, "Out", part, (shared[M], shared[ROWS]), (shared[Y_STRIDE], 1)))
+        # Rows of a slice begin in the middle of y's.
+        out = y.view(-1)[shared[ROW0] :]
+        boxes.append(run.box(0, "Out", out, (shared[M], shared[ROWS]), (shared[Y_STRIDE], 1)))
     whole = split == 1
     part = run.nothing() if whole else run.floats(2 * sharers * sums)
     count = run.nothing() if whole else run.counters(counts)
