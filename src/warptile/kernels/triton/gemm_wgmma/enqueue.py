@@ -23,7 +23,7 @@ def enqueue(run: Run, buffers: Sequence[Any], scalars: Sequence[int], grid: tupl
     boxes += [run.plane_box(0, f"D{i}", w, starts[i], starts[i + 1]) for i in range(planes)]
     if copied:
         # Rows of a slice begin in the middle of y's.
-        out = y.view(-1)[shared[ROW0] :]
+        out = y[..., shared[ROW0] :]
         boxes.append(run.box(0, "Out", out, (shared[M], shared[ROWS]), (shared[Y_STRIDE], 1)))
     whole = split == 1
     part = run.nothing() if whole else run.floats(2 * sharers * sums)
