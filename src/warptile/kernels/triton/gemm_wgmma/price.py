@@ -7,7 +7,7 @@ from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
-from warptile.kernels.triton.gemm_wgmma.rules import PART, programs_of, shared_bytes, sums_of, tiles_of
+from warptile.kernels.triton.gemm_wgmma.rules import PART, shared_bytes, shares_of, sums_of, tiles_of
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
 
@@ -57,10 +57,11 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     vector = limits.fp32_tflops * 1e12 or 6.7e13
     bandwidth = limits.read_gb_per_s * 1e9 or 4.8e12
     tiles = tiles_of(tile, problem.m, problem.n)
-    programs = programs_of(tile, problem.m, problem.n, problem.k)
+    shares = shares_of(tile, problem.m, problem.n, problem.k)
+    programs = shares.programs
     steps = problem.k // step
     if tile.split_k == 0:
-        most = ceil_div(tiles * steps, programs)
+        most = (tiles - shares.rest) // programs * steps + ceil_div(shares.rest * steps, shares.sharers)
     else:
         most = ceil_div(steps, tile.split_k) * ceil_div(tiles * tile.split_k, programs)
     rounds = ceil_div(programs, units)
@@ -78,17 +79,17 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     one = (matrix + exposed) * (TWO_INSTRUCTIONS if tile.rows > 64 else 1.0)
     one *= (LEAN if tile.lean and tile.turn > 1 else 1.0) * (1.0 if tile.free else MEETING)
     one += _of(DRAIN_SECONDS, tile.tile_m) / tile.turn
+    depth = tile.ring * PART / step if tile.ring else tile.stages
     one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS) * (
-        1.0 + SHALLOW / max(1, tile.stages - 1) ** 2
+        1.0 + SHALLOW / max(1.0, depth - 1) ** 2
     )
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
-    shares = tile.split_k != 1
     # Programs that share evenly leave up to two tiles each to be added up.
-    left = (2.0 if tile.split_k == 0 else 1.0) if shares else 0.0
-    parts_seconds = 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
-    wide = WIDE_REDUCE if sums_of(tile) > WIDE_SUMS else 1.0
+    left = 0.0 if tile.split_k == 1 else 1.0 if tile.split_k else 2.0 * (shares.rest > 0)
+    parts_seconds = 8.0 * shares.sharers * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
+    wide = WIDE_REDUCE if sums_of(tile) > WIDE_SUMS and not tile.added else 1.0
     reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
     if tile.split_k == 0:
