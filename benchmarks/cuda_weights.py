@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from cuda_cases import drawn_weight
+from cuda_timing import Arm, interleaved
 
 from warptile import formats
 from warptile.gguf import open_gguf
@@ -21,47 +22,52 @@ from warptile.runtimes.triton.memory import to_tensor
 from warptile.torch_ops import TorchWeight, matmul_served
 from warptile.weights import QuantTensor
 
-REPEATS = 20
+COPIES, RUNS, ROUNDS = 3, 9, 9
 ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 
 def repack_speed(device: torch.device, names: list[str], tiny: bool) -> dict[str, Any]:
-    """GB/s (bytes read and written) and microseconds of packing w[n, k] on the card, beside a copy."""
+    """GB/s (bytes read and written) and microseconds of packing w[n, k] on the card, beside a copy of its file bytes.
+
+    Each in a CUDA graph over copies that exceed the cache, interleaved; `host us` is what a call takes outside one.
+    """
     n, k = (64, 512) if tiny else (14336, 4096)
     rows = {}
     for name in names:
         found = formats.by_name(name)
-        w = drawn_weight(name, n, k)
-        source = to_tensor(w.blocks).to(device)
-        words = repack(found, source, n, k)
-        moved = source.numel() + 4 * words.numel()
-        seconds = _seconds(lambda f=found, s=source: repack(f, s, n, k), device)
-        other = torch.empty_like(source)
-        copy = _seconds(lambda o=other, s=source: o.copy_(s), device)
+        source = to_tensor(drawn_weight(name, n, k).blocks).reshape(-1).to(device)
+        sources = [source.clone() for _ in range(COPIES)]
+        others = [torch.empty_like(source) for _ in range(COPIES)]
+        kept: list[torch.Tensor | None] = [None] * COPIES
+
+        def pack(i: int, found: Any = found, sources: Any = sources, kept: Any = kept) -> None:
+            kept[i] = repack(found, sources[i], n, k)
+
+        def copy(i: int, others: Any = others, sources: Any = sources) -> None:
+            others[i].copy_(sources[i])
+
+        cuda = device.type == "cuda"
+        arms = [Arm("pack", pack, COPIES, RUNS, cuda), Arm("copy", copy, COPIES, RUNS, cuda)]
+        times = interleaved(arms, 1 if tiny else ROUNDS)
+        moved = source.numel() + 4 * repack(found, source, n, k).numel()
+        speed, copied = moved / times["pack"].seconds, 2 * source.numel() / times["copy"].seconds
         rows[name] = {
-            "GB/s": round(moved / seconds / 1e9, 1),
-            "us": round(seconds * 1e6, 1),
-            "copy GB/s": round(2 * source.numel() / copy / 1e9, 1),
+            "GB/s": round(speed / 1e9, 1),
+            "us": [round(t * 1e6, 1) for t in (times["pack"].seconds, times["pack"].low, times["pack"].high)],
+            "copy GB/s": round(copied / 1e9, 1),
+            "share of a copy": round(speed / copied, 3),
+            "host us": round(_host_seconds(lambda f=found, s=source: repack(f, s, n, k), device) * 1e6, 1),
         }
     return rows
 
 
-def _seconds(work: Any, device: torch.device) -> float:
+def _host_seconds(work: Any, device: torch.device) -> float:
+    """Seconds of a call until it returns, the device having room for what it enqueues."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    start = time.perf_counter()
     work()
-    if device.type != "cuda":
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-    samples = []
-    for _ in range(REPEATS):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(200_000)
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        samples.append(begin.elapsed_time(end) * 1e-3)
-    return sorted(samples)[len(samples) // 2]
+    return time.perf_counter() - start
 
 
 def shipped_model() -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from cuda_cases import GEMV_MOST, GEMV_TILES, column_tiles
@@ -62,11 +63,15 @@ def _wgmma(problem: Problem, limits: Limits) -> Iterator[str]:
             spreads = [f"programs={ceil_div(tiles, waves)},group_m={group}" for group in groups]
         if (waves == 1 and tiles * split < FILLED * units) or (tiles % units and 1 < waves < 4):
             spreads.append(f"split_k=0,programs={units}")
-        for loop, most, stages in LOOPS[tile_m]:
+        if waves > 1 and tiles % units:
+            spreads += [f"split_k=0,programs={units},rest={rest}" for rest in ((1, 2) if waves > 2 else (1,))]
+        made = ("direct=1,", "") if problem.x_dtype == "bf16" else ("",)
+        for (loop, most, stages), direct in itertools.product(LOOPS[tile_m], made):
             for spread in spreads:
                 parts = split if spread == f"split_k={split}" else 1
                 turn = next(t for t in (4, 2, 1) if t <= most and steps % (t * parts) == 0)
-                fields = f"tile_m={tile_m},tile_k={step},pairs={1 - problem.n % 2},early=1,turn={turn},{loop},{spread}"
+                fields = f"tile_m={tile_m},tile_k={step},pairs={1 - problem.n % 2},early=1,turn={turn},{direct}{loop}"
+                fields += f",{spread}"
                 yield f"triton.gemm_wgmma:{fields},stages={stages}" if stages else _deepest(problem, limits, fields)
 
 

@@ -92,7 +92,9 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
-from warptile.layouts.triton import repack_device
+from warptile import formats
+from warptile.layouts.triton import arrangement, repack_device
+from warptile.layouts.triton.parameters import decoder_parameters
 from warptile.model.step import attention_device, device
 kinds = {"X": "*fp16", "Y": "*fp16", "After": "*fp16", "Weight": "*fp16", "Out": "*fp16"}
 kinds |= {n: "*fp16" for n in ("Gate", "Up", "Logits", "Q", "K", "V", "QBias", "KBias", "VBias", "QNorm", "KNorm")}
@@ -110,11 +112,15 @@ def source(function):
     signature = {n: "constexpr" if n in given else kinds.get(n, "i32") for n in function.arg_names}
     return ASTSource(fn=function, signature=signature, constexprs=given)
 for function in (device.gated, device.pick, attention_device.rotate, attention_device.attend_many,
-                 attention_device.attend_one, repack_device.move_bits):
-    if function is repack_device.move_bits:
+                 attention_device.attend_one, repack_device.move_rows):
+    if function is repack_device.move_rows:
         del flags["W"]
-        kinds |= {"Source": "*u8", "W": "*i32", "Tables": "*i32"}
-        flags["PLANES"] = (0, 32, 8, 16, 32, 288, 1, 2, 1, 16)
+        kinds |= {"Source": "*u8", "W": "*i32", "Tables": "*i32", "Out": "*u8"}
+        # Q8_0, rows of 128 elements: a plane of 32 words with one mask for all, and one of 4 scales.
+        codes = (4, 32, 32, 32, 128, 2, 2, 0, 1, 0xFF00FF, 0, 0xFF00FF00, 8, 0xFF, 0, 0xFF00, 8)
+        scales = (104, 4, 4, 16, 128, 1, 1, 0, 0, 0xFFFF, 0)
+        flags |= {"PLANES": (2, 3, 3 + len(codes), *codes, *scales), "SPANS": 1, "UNIT": 2, "EVEN": True, "STEPS": 4}
+        flags["L"] = decoder_parameters(arrangement(formats.by_name("Q8_0").layout, 128))
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)

@@ -15,7 +15,10 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    move. Rounded to bf16 or tf32, v moves by at most 2 u |v| with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the
    smallest normal number. A weight made in fp16 over its row's unit ("fp16 unit": `layouts.triton.arrangement`) has
    scale and minimum rounded to fp16, then the product, then the difference: 2 u16 A + u16 |w|, and where one of the
-   four is subnormal half a spacing of 2^-24 units each. With both, a weight is off by at most e_w = alpha A + beta |w|
+   four is subnormal half a spacing of 2^-24 units each. Where the device
+   then rounds scale and minimum to bf16 as well and makes the weight by one fused multiply-add in bf16 ("bf16 factors
+   from fp16 unit"), they move by 2 u A more, and the result by 2 u |w| (u = 2^-8) in place of fp16's u16 |w|. With
+   both, a weight is off by at most e_w = alpha A + beta |w|
    + eta_w + upsilon U (U: the unit) and an activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) -
    sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| +
    |m| by at most 2 u16 A, and by one subnormal spacing for each of at most 128 steps and the minimum. Activations
@@ -83,6 +86,9 @@ ACTIVATION_BLOCKS: Mapping[str, int] = MappingProxyType(
     {"q8_1": 32, "q8_64": 64, "q8_128": 128, "q8_256": 256, "q8_1 fp16": 32}
 )
 """Elements that share a scale in activations quantized to int8 codes of at most 127."""
+
+FACTORS = "bf16 factors"
+"""Weights made in bf16 of scales and minimums that are rounded to it, see step 2."""
 
 OVER_LARGEST = "fp16 over its largest"
 """Activations in fp16 after a power of two of their row, see step 2."""
@@ -184,17 +190,21 @@ def weight_moves(kind: str) -> Moves:
         alpha = 2 * decode + u * (1 + u) ** 2
         return Moves(alpha, u, SUBNORMAL_SPACING_FP16 * (LARGEST_CODE + 2))
     last, _, first = kind.partition(" from ")
-    converted = _conversion(last)
+    converted = _conversion("bf16" if last == FACTORS else last)
     if not first:
         return Moves(2 * decode + converted.beta * decode, converted.beta, converted.eta)
     if first != "fp16 unit":
         raise Unbounded(f"the proof has no error bound for weights made as {first!r}")
     u = ROUNDOFF["fp16"]
     made = 2 * decode + gamma(2, u)
+    result = u
+    if last == FACTORS:
+        # Scale and minimum are rounded once more, and the multiply-add's result is not fp16's.
+        made, result = made + 2 * ROUNDOFF["bf16"] * (1 + made), 0.0
     further = converted.beta if last != "fp16" else 0.0
-    alpha = made + (further + u) * made
+    alpha = made + (further + result) * made
     upsilon = 2 * SUBNORMAL_SPACING_FP16 * (1 + further)
-    return Moves(alpha, u + further * (1 + u), converted.eta if last != "fp16" else 0.0, upsilon)
+    return Moves(alpha, result + further * (1 + result), converted.eta if last != "fp16" else 0.0, upsilon)
 
 
 def activation_moves(kind: str, stored: str) -> Moves:

@@ -39,7 +39,7 @@ def h200() -> Limits:
         ({"stages": 6}, "shared bytes fit a program"),
         ({"turn": 4, "split_k": 8}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
         ({"turn": 3}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
-        ({"free": 2}, "early, pairs, lean, hold, free, copied are 0 or 1"),
+        ({"free": 2}, "early, pairs, lean, hold, free, direct, copied are 0 or 1"),
         ({"stages": 1}, "stages >= 2, group_m >= 1"),
         ({"rest": 1}, "rest is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0"),
         ({"added": 32}, "added, where tiles are shared, divides tile_m and is at least 8"),

@@ -77,11 +77,14 @@ def test_the_device_map_is_the_hosts_packing(name: str, blocks: int) -> None:
     for view, plane, moved in zip(
         plane_views(arranged, words, rows), arranged.planes, plane_maps(found, k), strict=False
     ):
-        spans = data.reshape(rows, k // moved.span, moved.source_bytes).astype(np.int64)
-        value = np.zeros((rows, k // moved.span, len(moved.moves)), np.int64)
-        for move in moved.moves.T.astype(np.int64):
-            kept = (1 << (move >> 8 & 15)) - 1
-            value |= (spans[..., move >> 16] >> (move >> 12 & 15) & kept) << (move & 31)
+        numbers = data.view(f"<u{moved.unit}").reshape(rows, k // moved.span, -1).astype(np.uint64)
+        value = np.zeros((rows, k // moved.span, len(moved.at)), np.uint64)
+        for j, parts in enumerate(moved.parts):
+            for mask, more in parts:
+                turn = (moved.turns[:, j] + more).astype(np.uint64) % np.uint64(32)
+                wide = numbers[..., moved.at[:, j]] * (np.uint64(1) << turn)
+                kept = mask if moved.masks is None else moved.masks[:, j].astype(np.uint64)
+                value |= (wide | wide >> np.uint64(32)) & kept
         value ^= moved.flips
         got = value.reshape(rows, -1, plane.per).swapaxes(0, 1).astype(np.uint64)
         assert np.array_equal(got, view.astype(np.uint64)), plane

@@ -40,9 +40,10 @@ def part_words(words, WORDS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.cons
 
 
 @gluon.constexpr_function
-def in_place(L):
-    """Whether codes of odd slots stay 4 bits up, which spares a shift: codes of 4 to 6 bits without a codebook."""
-    return L[3] == 0 and L[0] == 4 and L[10] != 0
+def in_place(L, direct):
+    """Whether codes of odd slots stay 4 bits up, which spares a shift: codes of 4 to 6 bits without a codebook; where
+    bf16 is made directly only those of 4, since what it reads must stay below 256."""
+    return L[3] == 0 and L[0] == 4 and L[10] != 0 and not (direct and L[1] != 0)
 
 
 @gluon.jit
@@ -145,15 +146,20 @@ def looked_up(pairs, L: gl.constexpr):
 
 
 @gluon.jit
-def pairs_of(raw, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr):
+def pairs_of(
+    raw, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr, DIRECT: gl.constexpr
+):  # fmt: skip
     """What codes stand for before scaling, two integers an i32[rows, 4, 8]: the code (16 times it in odd slots, where
     `in_place` says so), 256 times a trit, or 128 plus the codebook's value. Read as fp16 they are subnormal: the
-    integer times 2^-24."""
+    integer times 2^-24. With DIRECT all are below 256 (a trit is itself): as bf16 the integer times 2^-133, of which
+    only those below 128 are subnormal, but 2^-133 is the spacing of those below 256 as well."""
     if L[3] != 0:
         pairs = trit_pairs(raw, PART_AT, L)
+        if DIRECT:
+            pairs = pairs >> 8
     else:
         P0: gl.constexpr = planes[0]
-        ODD: gl.constexpr = 4 if in_place(L) else 0
+        ODD: gl.constexpr = 4 if in_place(L, DIRECT) else 0
         pairs = bit_pairs(raw[0], L[0], P0, PART_AT, PARTS, 0, ODD)
         if L[1] != 0:
             P1: gl.constexpr = planes[1]
@@ -179,33 +185,53 @@ def part_factors(found, GROUPS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.c
 
 
 @gluon.jit
-def sixteenths(found):
+def sixteenths(found, DIRECT: gl.constexpr):
     """Packed factors whose low halves are for codes 16 times too large."""
-    return gl.inline_asm_elementwise(
-        "mul.rn.f16x2 $0, $1, $2;", "=r,r,r", [found, found * 0 + 0x3C002C00], dtype=gl.int32, is_pure=True, pack=1
-    )
+    if DIRECT:
+        shrunk = gl.inline_asm_elementwise(
+            "mul.rn.bf16x2 $0, $1, $2;", "=r,r,r", [found, found * 0 + 0x3F803D80], dtype=gl.int32, is_pure=True, pack=1
+        )
+    else:
+        shrunk = gl.inline_asm_elementwise(
+            "mul.rn.f16x2 $0, $1, $2;", "=r,r,r", [found, found * 0 + 0x3C002C00], dtype=gl.int32, is_pure=True, pack=1
+        )
+    return shrunk
 
 
 @gluon.jit
 def decode_part(
-    raw, found, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr, BF16: gl.constexpr
+    raw, found, planes: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.constexpr, L: gl.constexpr, BF16: gl.constexpr,
+    DIRECT: gl.constexpr,
 ):  # fmt: skip
     """Decoded weights of part PART_AT over the rows' units, two fp16 or bf16 an i32[rows, 4, 8]; found: `factors`.
 
     One fused multiply-add makes two in fp16, of codes read as subnormal fp16 (times 2^-24) and the scales times 2^24;
-    bf16 rounds that result once more.
+    bf16 rounds that result once more. With DIRECT it makes two in bf16, of codes read as bf16 (times 2^-133) and
+    `direct_factors`.
     """
-    pairs = pairs_of(raw, planes, PART_AT, PARTS, L)
+    pairs = pairs_of(raw, planes, PART_AT, PARTS, L, DIRECT)
     own = part_factors(found, L[7], PART_AT, PARTS)
     GROUPS: gl.constexpr = own.shape[2]
     ROWS: gl.constexpr = pairs.shape[0]
     LAYOUT: gl.constexpr = lane_layout(ROWS, [GROUPS, 8 // GROUPS])
     pairs = gl.convert_layout(gl.reshape(pairs, (ROWS, 4, GROUPS, 8 // GROUPS)), LAYOUT, assert_trivial=True)
     own = gl.expand_dims(gl.convert_layout(own, gl.SliceLayout(3, LAYOUT), assert_trivial=True), 3)
-    if in_place(L):
-        own = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, sixteenths(own))
+    if in_place(L, DIRECT):
+        own = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, sixteenths(own, DIRECT))
     _, own = gl.broadcast(pairs, own)
-    if BF16:
+    if DIRECT:
+        made = gl.inline_asm_elementwise(
+            """{
+            .reg .b32 s, t;
+            .reg .b16 l, h;
+            mov.b32 {l, h}, $2;
+            mov.b32 s, {l, l};
+            mov.b32 t, {h, h};
+            fma.rn.bf16x2 $0, $1, s, t;
+            }""",
+            "=r,r,r", [pairs, own], dtype=gl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+    elif BF16:
         made = gl.inline_asm_elementwise(
             """{
             .reg .b32 v, s, t;

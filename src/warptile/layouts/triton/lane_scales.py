@@ -197,9 +197,31 @@ def scales(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
 
 
 @gluon.jit
-def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
-    """`own_factors` of all groups, i32[rows, 4, groups]."""
-    return spread(own_factors(raw, at, up, down, FIRST, L), L[7])
+def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr, DIRECT: gl.constexpr):
+    """`own_factors`, or with DIRECT `direct_factors`, of all groups, i32[rows, 4, groups]."""
+    found = own_factors(raw, at, up, down, FIRST, L)
+    if DIRECT:
+        found = direct_factors(found, L)
+    return spread(found, L[7])
+
+
+@gluon.jit
+def direct_factors(found, L: gl.constexpr):
+    """What `own_factors` found, each half rounded to bf16: what is multiplied times 2^109, for codes that are read as
+    bf16 count 2^-133 and not 2^-24, and once more times 256 for trits, which are not 256 times too large then."""
+    POWER: gl.constexpr = 2.0**117 if L[3] != 0 else 2.0**109
+    return gl.inline_asm_elementwise(
+        """{
+        .reg .b16 l, h;
+        .reg .f32 a, b;
+        mov.b32 {l, h}, $1;
+        cvt.f32.f16 a, l;
+        cvt.f32.f16 b, h;
+        mul.rn.f32 a, a, $2;
+        cvt.rn.bf16x2.f32 $0, b, a;
+        }""",
+        "=r,r,f", [found, found.to(gl.float32) * 0.0 + POWER], dtype=gl.int32, is_pure=True, pack=1,
+    )  # fmt: skip
 
 
 @gluon.jit

@@ -1,4 +1,4 @@
-"""Packing on the device: file bytes in, quad words out, at the speed of its memory."""
+"""Packing on the device: file bytes in, quad words out, in one launch."""
 
 from __future__ import annotations
 
@@ -10,47 +10,92 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from warptile.layouts.triton.arrangement import MOST_PLANES, ROW_GRANULE, arrangement
-from warptile.layouts.triton.bitmap import plane_maps
+from warptile.layouts.triton.arrangement import MOST_PLANES, ROW_GRANULE, Arrangement, arrangement
+from warptile.layouts.triton.bitmap import PlaneMap, plane_maps
 from warptile.layouts.triton.packing import pack_rows
-from warptile.layouts.triton.parameters import decoder_parameters
-from warptile.layouts.triton.repack_device import move_bits, row_exponents
+from warptile.layouts.triton.parameters import Parameters, decoder_parameters
+from warptile.layouts.triton.plane import QuadPlane
+from warptile.layouts.triton.repack_device import move_rows
 
 if TYPE_CHECKING:
     from warptile.formats import Format
 
-ROWS = 32
-"""Rows of a program that moves bits."""
+ROWS, ELEMENTS, WARPS = 8, 256, 8
+"""Of a program: rows, the most elements of a plane it takes of each in a turn of its loop, and warps."""
 
-UNIT_ROWS, UNIT_STEPS = 4, 16
-"""Rows of a program that finds their units, and steps it reads at a time."""
+UNIT_STEPS = 32 * WARPS // ROWS
+"""Steps whose scales a program reads at a time for the units of its rows: one a thread."""
 
 
 @dataclass(frozen=True)
-class _Moves:
-    """The maps of a format's planes: their tables one after another, i32[..] on a device, and what `move_bits` takes of
-    each as constants. span: elements along k, and source_bytes their file bytes."""
+class _Plan:
+    """What packing rows of k elements of a format takes on one device, whatever the rows are.
 
+    tables: i32[..], whole numbers from 0, then what the maps have an element, plane by plane. constants: PLANES of
+    `move_rows`. source_numbers: of a span, `unit` bytes each; spans: make a row.
+    """
+
+    arranged: Arrangement
+    parameters: Parameters
     tables: torch.Tensor
-    planes: tuple[int, ...]
-    span: int
-    source_bytes: int
+    constants: tuple[int, ...]
+    unit: int
+    source_numbers: int
+    spans: int
 
 
 @cache
-def _moves(format: Format, k: int, device: str) -> _Moves:
-    tables: list[NDArray[np.int32]] = []
-    planes: list[int] = []
-    maps, at = plane_maps(format, k), 0
-    for own, plane in zip(maps, arrangement(format.layout, k).planes, strict=False):
-        elements, runs = own.moves.shape
-        table = np.concatenate([own.moves.reshape(-1), own.flips.astype(np.uint32).view(np.int32)])
-        planes += [at, elements, runs, plane.per, plane.bits]
-        tables.append(table)
-        at += table.size
-    return _Moves(
-        torch.from_numpy(np.concatenate(tables)).to(device), tuple(planes), maps[0].span, maps[0].source_bytes
+def _plan(format: Format, k: int, device: str) -> _Plan:
+    arranged, maps = arrangement(format.layout, k), plane_maps(format, k)
+    spans = k // maps[0].span
+    taken = [_spans_a_turn(len(own.at), spans) for own in maps]
+    tables = [np.arange(max(count * len(own.at) for count, own in zip(taken, maps, strict=True)), dtype=np.int32)]
+    constants: list[tuple[int, ...]] = []
+    at = tables[0].size
+    for own, plane, count in zip(maps, arranged.planes, taken, strict=False):
+        constants.append(_constants(own, plane, at, count, spans % count == 0))
+        tables.append(_table(own))
+        at += tables[-1].size
+    starts = np.cumsum([1 + len(constants), *map(len, constants)])[:-1].tolist()
+    return _Plan(
+        arranged=arranged,
+        parameters=decoder_parameters(arranged),
+        tables=torch.from_numpy(np.concatenate(tables)).to(device),
+        constants=(len(constants), *starts, *(number for each in constants for number in each)),
+        unit=maps[0].unit,
+        source_numbers=maps[0].source_bytes // maps[0].unit,
+        spans=spans,
     )
+
+
+def _spans_a_turn(elements: int, spans: int) -> int:
+    """A power of two: at most ELEMENTS elements where a span has so many, and no more than hold a row's spans."""
+    count = 1
+    while 2 * count * elements <= ELEMENTS and count < spans:
+        count *= 2
+    return count
+
+
+def _table(own: PlaneMap) -> NDArray[np.int32]:
+    """i32[rows of the table, elements] of a map, flat: at | turn << 16 of each move, then the moves' masks where the
+    map has them, then the flips where any is set."""
+    rows = [(own.at | own.turns << 16).T.reshape(-1)]
+    if own.masks is not None:
+        rows.append(own.masks.T.reshape(-1).view(np.int32))
+    if own.flips.any():
+        rows.append(own.flips.view(np.int32))
+    return np.concatenate(rows)
+
+
+def _constants(own: PlaneMap, plane: QuadPlane, at: int, spans: int, even: bool) -> tuple[int, ...]:
+    """A plane's part of PLANES: where its table starts, elements of a span, of a unit, bits of an element, elements
+    along k of a unit, moves, parts a move, whether masks and flips are in the table, spans a turn of the loop, whether
+    the last turn ends with the row; then (mask, turns) of each move's parts, masks of 0 for those it has not."""
+    most = max(map(len, own.parts))
+    parts = [part for move in own.parts for part in (*move, *((0, 0),) * (most - len(move)))]
+    header = (at, len(own.at), plane.per, plane.bits, plane.span, len(own.parts), most)
+    flags = (int(own.masks is not None), int(own.flips.any()), spans, int(even))
+    return (*header, *flags, *(number for part in parts for number in part))
 
 
 def repack(format: Format, source: torch.Tensor, n: int, k: int) -> torch.Tensor:
@@ -62,25 +107,25 @@ def repack(format: Format, source: torch.Tensor, n: int, k: int) -> torch.Tensor
     if not format.permutes:
         packed, _ = pack_rows(format, source.cpu().numpy().reshape(n, -1), k)
         return torch.from_numpy(packed.view(np.int32)).to(source.device)
-    arranged = arrangement(format.layout, k)
-    starts, total = arranged.offsets(n)
     device = source.device
+    plan = _plan(format, k, str(device))
+    arranged = plan.arranged
+    if source.data_ptr() % plan.unit:
+        source = source.clone()
+    starts, total = arranged.offsets(n)
     # Every word is written where no row and no plane is padded.
     sizes = (plane.per * plane.bits * (k // plane.span) * n for plane in arranged.planes)
     whole = n % ROW_GRANULE == 0 and sum(sizes) == 32 * total
     words = (torch.empty if whole else torch.zeros)(total, dtype=torch.int32, device=device)
-    moves = _moves(format, k, str(device))
     planes = (*starts[:-1], *(0,) * (MOST_PLANES - len(starts) + 1))
-    move_bits[(k // moves.span, -(-n // ROWS), 1)](
-        source, words, moves.tables, n, format.row_bytes(k), moves.source_bytes, *planes, PLANES=moves.planes, ROWS=ROWS
-    )
     scales = (
         starts[len(arranged.code_planes) : -1] if arranged.scales.planes else starts[len(arranged.code_planes) - 1 :]
     )
     s0, s1, s2 = (*scales, 0, 0, 0)[:3]
-    exponents = words[starts[-1] :].view(torch.uint8)
-    row_exponents[(-(-n // UNIT_ROWS), 1, 1)](
-        words, exponents, n, k // arranged.step, s0, s1, s2, L=decoder_parameters(arranged), ROWS=UNIT_ROWS,
-        STEPS=UNIT_STEPS,
+    move_rows[(-(-n // ROWS), 1, 1)](
+        source, words, plan.tables, words[starts[-1] :].view(torch.uint8), n, k, format.row_bytes(k) // plan.unit,
+        plan.source_numbers, plan.spans, k // arranged.step, *planes, s0, s1, s2, PLANES=plan.constants,
+        UNIT=plan.unit, L=plan.parameters, ROWS=ROWS, STEPS=UNIT_STEPS,
+        num_warps=WARPS,
     )  # fmt: skip
     return words

@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,11 +30,8 @@ from warptile.runtimes.triton.limits import device_limits, interpreter_limits
 from warptile.runtimes.triton.require import require_torch, require_triton
 from warptile.runtimes.triton.running import Launcher
 from warptile.runtimes.triton.side_by_side import Compilers, at_once
+from warptile.runtimes.triton.timing import CardQueue, timed
 
-# A launch waits this long on the device before a timed series, for the host to enqueue all of it.
-_SLEEP_SECONDS_A_LAUNCH = 60e-6
-_MOST_TIMED = 400
-_ASSUMED_CLOCK_HZ = 2.0e9
 _MOST_KEPT = 4096
 
 
@@ -197,21 +193,9 @@ class Card:
         self._torch.cuda.synchronize(self.device)
 
     def time(self, works: Sequence[Any]) -> list[float]:
-        """Seconds between the two events around each work, the device kept busy until all is enqueued."""
-        torch = self._torch
-        seconds: list[float] = []
-        with torch.cuda.device(self.device):
-            for start in range(0, len(works), _MOST_TIMED):
-                part = works[start : start + _MOST_TIMED]
-                events = [torch.cuda.Event(enable_timing=True) for _ in range(len(part) + 1)]
-                torch.cuda._sleep(int(_SLEEP_SECONDS_A_LAUNCH * len(part) * _ASSUMED_CLOCK_HZ))
-                events[0].record()
-                for work, event in zip(part, events[1:], strict=True):
-                    work()
-                    event.record()
-                self.synchronize()
-                seconds += [a.elapsed_time(b) * 1e-3 for a, b in pairwise(events)]
-        return seconds
+        """See `timing.timed`."""
+        with self._torch.cuda.device(self.device):
+            return timed(CardQueue(self._torch, self.device, self._limits.cache_bytes), works)
 
 
 def compiled_key(program: Program, target: Any, hip: bool) -> str:

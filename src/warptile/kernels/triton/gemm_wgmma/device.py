@@ -22,7 +22,7 @@ def gemm_wgmma(
     STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr,
     BF16: gl.constexpr, ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr,
     AHEAD: gl.constexpr, HOLD: gl.constexpr, FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr,
-    CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
+    DIRECT: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
     programs that share a tile in theirs.
@@ -94,7 +94,7 @@ def gemm_wgmma(
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 0,
+                    CONSUMERS, DIRECT, BUILD_ID, 0,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -110,13 +110,13 @@ def gemm_wgmma(
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 0,
+                    CONSUMERS, DIRECT, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 1,
+                    CONSUMERS, DIRECT, BUILD_ID, 1,
                 )),
                 (produce_weights, (
                     sources, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES, TILE_N, TILE_M,
@@ -136,13 +136,13 @@ def gemm_wgmma(
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 0,
+                    CONSUMERS, DIRECT, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 1,
+                    CONSUMERS, DIRECT, BUILD_ID, 1,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
@@ -159,25 +159,25 @@ def gemm_wgmma(
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 0,
+                    CONSUMERS, DIRECT, BUILD_ID, 0,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 1,
+                    CONSUMERS, DIRECT, BUILD_ID, 1,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 2,
+                    CONSUMERS, DIRECT, BUILD_ID, 2,
                 )),
                 (consume, (
                     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
                     steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
                     STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, BUILD_ID, 3,
+                    CONSUMERS, DIRECT, BUILD_ID, 3,
                 )),
                 (produce, (
                     X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,

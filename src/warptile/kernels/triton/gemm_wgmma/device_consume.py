@@ -19,7 +19,15 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     unit_exponents,
 )
 from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, span_of, tile_at, tile_of, turns_of
-from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, copied, give_back, hold, known, next_place, number
+from warptile.kernels.triton.gemm_wgmma.device_steps import (
+    arrived,
+    copied,
+    give_back,
+    hold,
+    known,
+    next_place,
+    numbered,
+)
 from warptile.kernels.triton.gluon_marks import mark_free
 from warptile.kernels.triton.gluon_names import barrier
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
@@ -35,7 +43,7 @@ def consume(
     STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
     ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr,
     HOLD: gl.constexpr, FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr, CONSUMERS: gl.constexpr,
-    BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    DIRECT: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -87,9 +95,9 @@ def consume(
         acc = gl.zeros((ROWS, TILE_M), gl.float32, SUM)
         mbarrier.wait(full.index(stage), phase)
         raw = load_step(held, stage, GROUP, held, None, CONSUMERS, planes, ROWS, STEP)
-        scaled = factors(raw, first, up, down, L[15], L)
+        scaled = factors(raw, first, up, down, L[15], L, DIRECT)
         gl.assume(last > first)
-        pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+        pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
         if COPIED:
             if walked > first_turn:
                 # The last stage of the tile before held its output until here.
@@ -139,7 +147,7 @@ def consume(
                     if part > 1:
                         acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
                     older = newer
-                    newer = as_operand(decode_part(raw, scaled, planes, part, PARTS, L, BF16), OPERAND, BF16)
+                    newer = as_operand(decode_part(raw, scaled, planes, part, PARTS, L, BF16, DIRECT), OPERAND, BF16)
                     if RING > 0:
                         arrived(ring_full.index(place), ring_phase, True, FREE)
                         x = tokens.index(place).permute((1, 0))
@@ -155,7 +163,7 @@ def consume(
                     raw = load_step(
                         held, slot, GROUP, raw, known(step + 1, TURN, planes, STEP), CONSUMERS, planes, ROWS, STEP
                     )
-                scaled = factors(raw, number(at + 1, known(step + 1, TURN, planes, STEP)), up, down, L[15], L)
+                scaled = factors(raw, numbered(at + 1, known(step + 1, TURN, planes, STEP)), up, down, L[15], L, DIRECT)
                 # The next part is decoded into the registers of the last but one, which has been read by then.
                 if PARTS > 1:
                     acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
@@ -163,7 +171,7 @@ def consume(
                     give_back(ring_empty.index(used), FREE)
                     used = place
                     place, ring_phase = next_place(place, ring_phase, RING)
-                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16)
+                pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
                 if HOLD:
                     hold(pairs, m + at)
                 ended = newer

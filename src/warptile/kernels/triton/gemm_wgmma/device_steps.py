@@ -58,7 +58,7 @@ def known(step, turn, planes, length):
 
 
 @gluon.jit
-def number(at, KNOWN: gl.constexpr):
+def numbered(at, KNOWN: gl.constexpr):
     """The step's number, when compiling where it is known then."""
     if KNOWN is None:
         found = at

@@ -107,6 +107,7 @@ class GemmWgmma:
                 ("FREE", bool(t.free)),
                 ("RING", t.ring),
                 ("COPIED", bool(t.copied)),
+                ("DIRECT", bool(t.direct)),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
             ),
@@ -157,7 +158,8 @@ class GemmWgmma:
         operand = problem.x_dtype
         most = problem.k // t.tile_k
         parts = t.split_k if t.split_k else min(most, t.programs)
-        return Arithmetic(f"{operand} from fp16 unit", operand, "fp32", problem.k, parts * t.sums)
+        made = "bf16 factors from fp16 unit" if t.direct else f"{operand} from fp16 unit"
+        return Arithmetic(made, operand, "fp32", problem.k, parts * t.sums)
 
 
 def own(tile: Tile) -> WgmmaTile:

@@ -7,23 +7,30 @@ from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
-from warptile.kernels.triton.gemm_wgmma.rules import PART, shared_bytes, shares_of, sums_of, tiles_of
+from warptile.kernels.triton.gemm_wgmma.rules import (
+    PART,
+    shared_bytes,
+    shares_of,
+    sums_of,
+    tiles_of,
+)
+from warptile.kernels.triton.gemm_wgmma.slots import QUICKEST, slots_a_weight
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
 
 DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
-DECODE_SLOTS = {"fp16": 2.6, "bf16": 4.1}
-"""Instructions a weight in the loop of a Q4_K tile, its share of everything else in the loop with them."""
 LANES_A_SCHEDULER = 32
 SCHEDULERS = 4
 CACHE_BANDWIDTH = 1.6
 """Bytes a second that the level 2 cache gives, over those of memory."""
 LAUNCH_SECONDS, EARLY_SECONDS = 2.0e-6, 1.4e-6
 REDUCE_SECONDS = 1.5e-6
+PART_SECONDS = 6e-7
+"""Adding one more part of 128 x 128 sums."""
 WIDE_SUMS, WIDE_REDUCE = 128, 4.0
 """Parts of more sums a lane are added one after the other, which takes so many times as long."""
 LEAST_STEP_SECONDS = 3.8e-7
-"""A step of few tokens: barrier, loads, scales and decode one after the other."""
+"""A step of few tokens of Q4_K: barrier, loads, scales and decode one after the other."""
 START_SECONDS = 1.5e-6
 END_SECONDS = 1.5e-6
 EXPOSED = ((64, 0.65), (128, 0.12), (256, 0.05))
@@ -34,7 +41,7 @@ HELD_SLOTS, MEETING_SLOTS = 1.15, 1.08
 """Instructions of a loop that holds its decode, whose warps meet; over one that does not."""
 LEAN, MEETING = 0.97, 1.003
 """Steps of a lean tile of several steps a turn, and of one whose warps meet; over others'."""
-SHALLOW = 0.12
+SHALLOW = 0.2
 """What two stages cost, over many; three a quarter of it, and so on by squares."""
 FIXED_REGISTERS = 56
 SUSTAINED = 0.9
@@ -58,10 +65,10 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     bandwidth = limits.read_gb_per_s * 1e9 or 4.8e12
     tiles = tiles_of(tile, problem.m, problem.n)
     shares = shares_of(tile, problem.m, problem.n, problem.k)
-    programs = shares.programs
+    programs, shared = shares.programs, shares.rest
     steps = problem.k // step
     if tile.split_k == 0:
-        most = (tiles - shares.rest) // programs * steps + ceil_div(shares.rest * steps, shares.sharers)
+        most = (tiles - shared) // programs * steps + ceil_div(shared * steps, shares.sharers)
     else:
         most = ceil_div(steps, tile.split_k) * ceil_div(tiles * tile.split_k, programs)
     rounds = ceil_div(programs, units)
@@ -70,7 +77,9 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     held = max(1, tile.tile_m // 8)
     matrix = 2.0 * tile.tile_n * 8 * held * step / (SUSTAINED * vector * architecture(limits).matrix / units)
     clock = vector / units / (2 * LANES_A_SCHEDULER * SCHEDULERS)
-    slots = DECODE_SLOTS[problem.x_dtype] * (HELD_SLOTS if tile.hold else 1.0)
+    slots = slots_a_weight(problem, bool(tile.direct))
+    least = LEAST_STEP_SECONDS * max(1.0, slots / QUICKEST)
+    slots *= HELD_SLOTS if tile.hold else 1.0
     slots *= 1.0 if tile.free else MEETING_SLOTS
     decode = tile.tile_n * step * slots / (LANES_A_SCHEDULER * SCHEDULERS) / clock
     busy = min(programs, units)
@@ -80,20 +89,23 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     one *= (LEAN if tile.lean and tile.turn > 1 else 1.0) * (1.0 if tile.free else MEETING)
     one += _of(DRAIN_SECONDS, tile.tile_m) / tile.turn
     depth = tile.ring * PART / step if tile.ring else tile.stages
-    one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS) * (
-        1.0 + SHALLOW / max(1.0, depth - 1) ** 2
-    )
+    one = max(one, cache * (1.0 if tile.free else MEETING), least) * (1.0 + SHALLOW / max(1.0, depth - 1) ** 2)
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
     # Programs that share evenly leave up to two tiles each to be added up.
-    left = 0.0 if tile.split_k == 1 else 1.0 if tile.split_k else 2.0 * (shares.rest > 0)
-    parts_seconds = 8.0 * shares.sharers * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
+    left = 0.0 if tile.split_k == 1 else 1.0 if tile.split_k else 2.0
+    parts_seconds = 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
     wide = WIDE_REDUCE if sums_of(tile) > WIDE_SUMS and not tile.added else 1.0
     reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
-    if tile.split_k == 0:
-        one *= SPREAD
+    if tile.rest:
+        # Every program keeps a part where a round of tiles is shared; else few do, and each sum has many.
+        adding = PART_SECONDS * (ceil_div(shares.sharers, max(1, shared)) + 1)
+        adding += parts_seconds if tile.rest > 1 else 0.0
+        reduce = REDUCE_SECONDS + wide * adding if shared else 0.0
+    if tile.split_k == 0 and most:
+        one *= 1.0 + (SPREAD - 1.0) * ceil_div(shared * steps, shares.sharers) / most
     seconds = max(rounds * (most * one + ends), memory) + (EARLY_SECONDS if tile.early else LAUNCH_SECONDS) + reduce
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART

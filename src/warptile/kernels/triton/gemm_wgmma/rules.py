@@ -18,7 +18,7 @@ MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
-FLAGS = ("early", "pairs", "lean", "hold", "free", "copied")
+FLAGS = ("early", "pairs", "lean", "hold", "free", "direct", "copied")
 TURNS = (1, 2, 4, 8)
 BARRIER_BYTES = 16
 LEAST_STAGES, LEAST_RING = 2, 3
@@ -128,6 +128,8 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.lean and (tile.consumers != 2 or sums_of(tile) > MOST_LEAN):
         rule = f"lean is for 2 consumers of up to {MOST_LEAN} sums"
         broken.append(BrokenRule(rule, f"{tile.consumers}, {sums_of(tile)}"))
+    if tile.direct and problem.x_dtype != "bf16":
+        broken.append(BrokenRule("direct is for bf16", problem.x_dtype))
     if tile.pairs and (problem.n % 2 or problem.y_dtype == "fp32"):
         broken.append(BrokenRule("pairs of rows are stored where n is even and y has 16 bits", f"n = {problem.n}"))
     return broken or _fits(tile, problem, limits)

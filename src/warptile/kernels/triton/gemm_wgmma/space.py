@@ -23,8 +23,9 @@ LOOPS = tuple(
 
 
 def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
-    """Token tiles of 16 to 256 around m, with one program a tile, with k split, and with all steps shared evenly by as
-    many programs as the device has units; the loop in several forms. Tiles may break a rule."""
+    """Token tiles of 16 to 256 around m, with one program a tile, with k split, and with all steps, or those of what
+    full rounds leave, shared evenly by as many programs as the device has units; the loop in several forms. Tiles may
+    break a rule."""
     try:
         step = arranged(problem).step
     except UnusableInput:
@@ -41,7 +42,9 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
                     if not (LEAST_STAGES <= stages <= deepest):
                         continue
                     for early in (1, 0) if loop is LOOPS[-1] else (1,):
-                        yield from _spreads(WgmmaTile(tile_m, step, stages, early=early, **fields), problem, units)
+                        for direct in (1, 0) if problem.x_dtype == "bf16" else (0,):
+                            base = WgmmaTile(tile_m, step, stages, early=early, direct=direct, **fields)
+                            yield from _spreads(base, problem, units)
 
 
 def _stages(base: WgmmaTile, problem: Problem, limits: Limits) -> int:
@@ -67,10 +70,13 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
                 yield _changed(base, 1, programs, group_m)
         if tiles % units and tiles < 4 * units:
             yield _changed(base, 0, units, group_m)
+        if tiles % units and tiles > units:
+            for rest in (1, 2) if tiles > 2 * units else (1,):
+                yield _changed(base, 0, units, group_m, rest)
 
 
-def _changed(base: WgmmaTile, split: int, programs: int, group_m: int) -> WgmmaTile:
-    fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m}
+def _changed(base: WgmmaTile, split: int, programs: int, group_m: int, rest: int = 0) -> WgmmaTile:
+    fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m, "rest": rest}
     return WgmmaTile(**fields)  # type: ignore[arg-type]
 
 

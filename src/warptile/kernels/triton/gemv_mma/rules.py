@@ -119,6 +119,10 @@ def fits(needed: int, warps: int, limits: Limits) -> list[BrokenRule]:
 def _fits(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
     broken = fits(shared_bytes(tile, problem), tile.warps, limits)
     held = registers_of(tile, problem)
+    at_once = tile.registers * tile.warps * limits.subgroup
+    if limits.registers_per_unit and at_once > limits.registers_per_unit:
+        rule = "what threads are allowed fits a unit's registers"
+        broken.append(BrokenRule(rule, f"{at_once} > {limits.registers_per_unit}", True))
     if limits.max_registers_per_thread and held > limits.max_registers_per_thread:
         rule = "words on their way and sums fit a thread's registers"
         broken.append(BrokenRule(rule, f"{held} > {limits.max_registers_per_thread}", True))
