@@ -64,11 +64,6 @@ def shares_of(tile: WgmmaTile, m: int, n: int, k: int) -> Shares:
     return Shares(programs if rounds else sharers, rest, sharers)
 
 
-def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
-    """Programs of a launch: at most one a step where they share all steps."""
-    return shares_of(tile, m, n, k).programs
-
-
 def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
     """Every rule the tile breaks."""
     broken = shape_rules(problem) or device_rules(limits)
