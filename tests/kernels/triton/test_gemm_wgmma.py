@@ -18,7 +18,7 @@ from warptile.kernels.triton.gemm_wgmma.rules import FIXED_BYTES, Shares, shared
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 
 Q4_K = Problem("Q4_K", 4096, 14336, 128, "fp16", "fp16")
-COPIED = "copied is for as many consumers of 64 rows as a step has parts, no ring or split_k, n % 8 = 0"
+COPIED = "copied is for as many consumers of 64 rows as a step has parts, without split_k, n % 8 = 0"
 KERNEL = kernels.by_name("triton.gemm_wgmma")
 
 

@@ -100,8 +100,13 @@ def consume(
         pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
         if COPIED:
             if walked > first_turn:
-                # The last stage of the tile before held its output until here.
-                copied(empty.index((stage + STAGES - 1) % STAGES), FREE)
+                # The last activations of the tile before gave their room to its output until here.
+                copied()
+                if RING > 0:
+                    give_back(ring_empty.index((place + RING - 2) % RING), FREE)
+                    give_back(ring_empty.index((place + RING - 1) % RING), FREE)
+                else:
+                    give_back(empty.index((stage + STAGES - 1) % STAGES), FREE)
         for turn in range(first, last, TURN):
             ended = as_operand(pairs, OPERAND, BF16)
             older = ended
@@ -168,7 +173,11 @@ def consume(
                 if PARTS > 1:
                     acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
                 if RING > 0:
-                    give_back(ring_empty.index(used), FREE)
+                    if COPIED and step == TURN - 1:
+                        if turn + TURN < last:
+                            give_back(ring_empty.index(used), FREE)
+                    else:
+                        give_back(ring_empty.index(used), FREE)
                     used = place
                     place, ring_phase = next_place(place, ring_phase, RING)
                 pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
@@ -180,10 +189,14 @@ def consume(
                     if COPIED:
                         if turn + TURN < last:
                             give_back(empty.index(done), FREE)
+                            if RING > 0:
+                                give_back(ring_empty.index(used), FREE)
+                        elif RING > 0:
+                            give_back(empty.index(done), FREE)
                     else:
                         give_back(empty.index(done), FREE)
-                    if RING > 0:
-                        give_back(ring_empty.index(used), FREE)
+                        if RING > 0:
+                            give_back(ring_empty.index(used), FREE)
         if EARLY:
             gdc_wait()
         if COPIED:
@@ -195,10 +208,11 @@ def consume(
                 first_owner, last_owner = owners(tile, turns, split, rest, sharers, EVEN)
                 alone = first_owner == last_owner
             if alone:
-                copy_tile(
-                    acc, exponent, Out, tokens.index((stage + STAGES - 1) % STAGES * PARTS + GROUP), at_m * TILE_M,
-                    row_first,
-                )  # fmt: skip
+                if RING > 0:
+                    room = tokens.index((place + RING - 2 + GROUP) % RING)
+                else:
+                    room = tokens.index((stage + STAGES - 1) % STAGES * PARTS + GROUP)
+                copy_tile(acc, exponent, Out, room, at_m * TILE_M, row_first)
         elif WHOLE:
             store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
         if not WHOLE:

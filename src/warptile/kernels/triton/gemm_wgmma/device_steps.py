@@ -94,8 +94,7 @@ def next_place(place, phase, RING: gl.constexpr):
 
 
 @gluon.jit
-def copied(empty, FREE: gl.constexpr):
-    """Wait until what was to be copied out of a stage has been read, and give it back."""
+def copied():
+    """Wait until what is copied out of shared memory has been read there."""
     tma.store_wait(0)
     barrier()
-    give_back(empty, FREE)
