@@ -250,6 +250,15 @@ def test_words_that_are_not_the_weights_own_are_refused(interpreter: Runtime, we
         matmul_torch(activations(2), torch.zeros(N, K))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("device", ["cuda:77", "cudda"])
+def test_a_device_that_is_not_here_is_refused_in_words(weight: QuantTensor, device: str) -> None:
+    """A typo, or one card more than there are: torch's own error names neither."""
+    from warptile.torch_ops import TorchWeight
+
+    with pytest.raises(UnusableInput, match=device):
+        TorchWeight.pack(weight, device)
+
+
 def test_the_fake_refuses_what_the_op_refuses(interpreter: Runtime, weight: QuantTensor) -> None:
     """Under torch.compile a wrong shape must not become a graph that fails on the device."""
     from torch._subclasses.fake_tensor import FakeTensorMode

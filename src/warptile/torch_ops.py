@@ -40,8 +40,14 @@ class TorchWeight:
 
     @classmethod
     def pack(cls, w: QuantTensor, device: torch.device | str) -> TorchWeight:
-        """Copy a weight's file blocks to `device` and pack them there. Raises UnusableInput where it is too large."""
-        at = torch.device(device)
+        """Copy a weight's file blocks to `device` and pack them there.
+
+        Raises UnusableInput where it is too large, and for a device that is not here or is none.
+        """
+        try:
+            at = torch.device(device)
+        except RuntimeError:
+            raise UnusableInput(f"torch knows no device {device!r}: write cuda or cuda:N") from None
         n, k = w.shape
         limits = engine_of(at).limits
         needed = arrangement(w.format.layout, k).offsets(n)[1] * 4

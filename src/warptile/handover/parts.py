@@ -6,8 +6,9 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
-from scipy.stats import spearmanr
+import numpy as np
 
 from warptile import devices
 from warptile.contracts import Identity, Limits, Problem, UnusableInput
@@ -15,6 +16,7 @@ from warptile.handover.rows import Row, rows_of
 from warptile.journal import from_json
 from warptile.journal.facts import Kept, Proved, Refused, Run, Timing
 from warptile.journal.history import SCREEN, History
+from warptile.search.accuracy import rank_correlation
 from warptile.tables import Key, Point
 
 FEWEST = 4
@@ -191,9 +193,8 @@ def _ranks(timings: Sequence[Timing]) -> tuple[tuple[float, ...], tuple[int, int
             screenings[timing.ref].append((timing.price.seconds, timing.seconds))
     found, hits, of = [], 0, 0
     for pairs in screenings.values():
-        prices, seconds = zip(*pairs, strict=True)
-        if len(pairs) >= FEWEST and len(set(prices)) > 1 and len(set(seconds)) > 1:
-            found.append(float(spearmanr(prices, seconds).statistic))
+        if len(pairs) >= FEWEST and isfinite(rho := rank_correlation(*np.array(pairs, np.float64).T)):
+            found.append(rho)
         if len(pairs) > 5:
             of += 1
             best = min(pairs, key=lambda pair: pair[1])

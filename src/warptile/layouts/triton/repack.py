@@ -20,7 +20,7 @@ from warptile.layouts.triton.repack_device import move_rows
 if TYPE_CHECKING:
     from warptile.formats import Format
 
-ROWS, ELEMENTS, WARPS = 8, 256, 8
+ROWS, ELEMENTS, WARPS = 4, 512, 4
 """Of a program: rows, the most elements of a plane it takes of each in a turn of its loop, and warps."""
 
 UNIT_STEPS = 32 * WARPS // ROWS
@@ -49,7 +49,7 @@ def _plan(format: Format, k: int, device: str) -> _Plan:
     arranged, maps = arrangement(format.layout, k), plane_maps(format, k)
     spans = k // maps[0].span
     taken = [_spans_a_turn(len(own.at), spans) for own in maps]
-    tables = [np.arange(max(count * len(own.at) for count, own in zip(taken, maps, strict=True)), dtype=np.int32)]
+    tables = [np.arange(max(len(own.at) for own in maps), dtype=np.int32)]
     constants: list[tuple[int, ...]] = []
     at = tables[0].size
     for own, plane, count in zip(maps, arranged.planes, taken, strict=False):
@@ -88,12 +88,12 @@ def _table(own: PlaneMap) -> NDArray[np.int32]:
 
 
 def _constants(own: PlaneMap, plane: QuadPlane, at: int, spans: int, even: bool) -> tuple[int, ...]:
-    """A plane's part of PLANES: where its table starts, elements of a span, of a unit, bits of an element, elements
-    along k of a unit, moves, parts a move, whether masks and flips are in the table, spans a turn of the loop, whether
+    """A plane's part of PLANES: where its table starts, elements of a span, of a unit, bits of an element, moves,
+    parts a move, whether masks and flips are in the table, spans a turn of the loop, whether
     the last turn ends with the row; then (mask, turns) of each move's parts, masks of 0 for those it has not."""
     most = max(map(len, own.parts))
     parts = [part for move in own.parts for part in (*move, *((0, 0),) * (most - len(move)))]
-    header = (at, len(own.at), plane.per, plane.bits, plane.span, len(own.parts), most)
+    header = (at, len(own.at), plane.per, plane.bits, len(own.parts), most)
     flags = (int(own.masks is not None), int(own.flips.any()), spans, int(even))
     return (*header, *flags, *(number for part in parts for number in part))
 
@@ -123,7 +123,7 @@ def repack(format: Format, source: torch.Tensor, n: int, k: int) -> torch.Tensor
     )
     s0, s1, s2 = (*scales, 0, 0, 0)[:3]
     move_rows[(-(-n // ROWS), 1, 1)](
-        source, words, plan.tables, words[starts[-1] :].view(torch.uint8), n, k, format.row_bytes(k) // plan.unit,
+        source, words, plan.tables, words[starts[-1] :].view(torch.uint8), n, format.row_bytes(k) // plan.unit,
         plan.source_numbers, plan.spans, k // arranged.step, *planes, s0, s1, s2, PLANES=plan.constants,
         UNIT=plan.unit, L=plan.parameters, ROWS=ROWS, STEPS=UNIT_STEPS,
         num_warps=WARPS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import held, load_scales, padded
+from warptile.layouts.triton.decode import half_bits, held, load_scales, padded
 
 
 @triton.jit
@@ -27,64 +27,86 @@ def with_part(value, found, MASK: tl.constexpr, MORE: tl.constexpr):
 
 @triton.jit
 def plane_moved(
-    Source, Words, Tables, rows, k, first, own, offset, span, span_bytes,
+    Source, Words, Tables, rows, first, row_bytes, span, spans, span_bytes,
     P: tl.constexpr, PLANES: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Some spans of one plane of ROWS rows from `first` on, by a `PlaneMap`.
 
-    Source: file bytes of row `first`, as the map's numbers. own: i32[ROWS] rows from `first` on. offset: i32[ROWS] of
-    each, in numbers. span: the first of the spans. P: where in PLANES the plane's constants (`repack._constants`) are.
+    Source: file bytes of row `first`, as the map's numbers; row_bytes, span_bytes: of a row and a span, in numbers.
+    span: the first of the spans; spans: of a row. P: where in PLANES the plane's constants (`repack._constants`) are.
     """
     AT: tl.constexpr = PLANES[P]
     ELEMENTS: tl.constexpr = PLANES[P + 1]
     PER: tl.constexpr = PLANES[P + 2]
     BITS: tl.constexpr = PLANES[P + 3]
-    SPAN: tl.constexpr = PLANES[P + 4]
-    MOVES: tl.constexpr = PLANES[P + 5]
-    PARTS: tl.constexpr = PLANES[P + 6]
-    MASKED: tl.constexpr = PLANES[P + 7]
-    FLIPPED: tl.constexpr = PLANES[P + 8]
-    SPANS: tl.constexpr = PLANES[P + 9]
-    EVEN: tl.constexpr = PLANES[P + 10]
-    # Read instead of counted, so that Triton takes elements for scattered and gives a lane one at a time: the bytes of
-    # 32 neighbours share a line or two. Lanes that had four each would ask for eight lines at once.
-    element = tl.load(Tables + tl.arange(0, ELEMENTS * SPANS))
-    own_element = element % ELEMENTS
-    moved = (element // ELEMENTS + span) * span_bytes
-    unit = span * (ELEMENTS // PER) + element // PER
-    inside = unit < k // SPAN
-    # Elements come first, so that Triton gives neighbouring lanes neighbouring elements of a row, which share a line.
-    value = tl.zeros((ELEMENTS * SPANS, ROWS), tl.uint32)
+    MOVES: tl.constexpr = PLANES[P + 4]
+    PARTS: tl.constexpr = PLANES[P + 5]
+    MASKED: tl.constexpr = PLANES[P + 6]
+    FLIPPED: tl.constexpr = PLANES[P + 7]
+    SPANS: tl.constexpr = PLANES[P + 8]
+    EVEN: tl.constexpr = PLANES[P + 9]
+    # A span's elements by rows and spans: what a lane knows of its element serves all rows and spans that it takes.
+    # Elements are read instead of counted, so that Triton takes them for scattered and gives a lane one at a time: the
+    # bytes of 32 neighbours share a line or two. Lanes that had four each would ask for eight lines at once.
+    element = tl.load(Tables + tl.arange(0, ELEMENTS))
+    own = tl.arange(0, ROWS * SPANS) % ROWS
+    beyond = tl.arange(0, ROWS * SPANS) // ROWS
+    # Rows past the last are read as the last and not stored.
+    offset = tl.minimum(own, rows - 1 - first).to(tl.int64) * row_bytes + beyond * span_bytes
+    Source += span * span_bytes.to(tl.int64)
+    mask = (own < rows - first)[None, :]
+    if not EVEN:
+        mask = mask & (beyond < spans - span)[None, :]
+    value = tl.zeros((ELEMENTS, ROWS * SPANS), tl.uint32)
     for j in tl.static_range(MOVES):
-        move = tl.load(Tables + AT + j * ELEMENTS + own_element)
-        at = (moved + (move & 0xFFFF))[:, None] + offset[None, :]
+        move = tl.load(Tables + AT + j * ELEMENTS + element)
+        at = (Source + (move & 0xFFFF))[:, None] + offset[None, :]
         if EVEN:
-            found = tl.load(Source + at).to(tl.uint32)
+            found = tl.load(at).to(tl.uint32)
         else:
-            found = tl.load(Source + at, mask=inside[:, None], other=0).to(tl.uint32)
+            found = tl.load(at, mask=(beyond < spans - span)[None, :], other=0).to(tl.uint32)
         found = turned(found, (move >> 16)[:, None])
         if MASKED:
-            mask = tl.load(Tables + AT + (MOVES + j) * ELEMENTS + own_element).to(tl.uint32, bitcast=True)
-            value = value | (found & mask[:, None])
+            kept = tl.load(Tables + AT + (MOVES + j) * ELEMENTS + element).to(tl.uint32, bitcast=True)
+            value = value | (found & kept[:, None])
         else:
             for part in tl.static_range(PARTS):
                 value = with_part(
-                    value, found, PLANES[P + 11 + 2 * (j * PARTS + part)], PLANES[P + 12 + 2 * (j * PARTS + part)]
+                    value, found, PLANES[P + 10 + 2 * (j * PARTS + part)], PLANES[P + 11 + 2 * (j * PARTS + part)]
                 )
     if FLIPPED:
-        flips = tl.load(Tables + AT + (MOVES + MASKED * MOVES) * ELEMENTS + own_element)
+        flips = tl.load(Tables + AT + (MOVES + MASKED * MOVES) * ELEMENTS + element)
         value = value ^ flips.to(tl.uint32, bitcast=True)[:, None]
-    start = (unit.to(tl.int64) * padded(rows) + first) * PER + element % PER
-    put = start[:, None] + (own * PER)[None, :]
-    mask = (own < rows - first)[None, :]
-    if not EVEN:
-        mask = mask & inside[:, None]
+    laid = padded(rows).to(tl.int64)
     if BITS == 8:
-        tl.store(Words.to(tl.pointer_type(tl.uint8)) + put, value.to(tl.uint8), mask=mask)
+        Out = Words.to(tl.pointer_type(tl.uint8))
     elif BITS == 16:
-        tl.store(Words.to(tl.pointer_type(tl.uint16)) + put, value.to(tl.uint16), mask=mask)
+        Out = Words.to(tl.pointer_type(tl.uint16))
     else:
-        tl.store(Words + put, value.to(tl.int32, bitcast=True), mask=mask)
+        Out = Words
+    Out += (span * (ELEMENTS // PER) * laid + first) * PER
+    unit = element // PER * laid * PER + element % PER
+    put = (Out + unit)[:, None] + ((beyond * (ELEMENTS // PER) * laid + own) * PER)[None, :]
+    if BITS == 32:
+        tl.store(put, value.to(tl.int32, bitcast=True), mask=mask)
+    else:
+        tl.store(put, value.to(Out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def signed_largest(W, s0, s1, row, at, rows, L: tl.constexpr):
+    """The scale of kind k8 of largest absolute value in the step, fp32[R, 1, 1], up to its sign; and no minimum.
+
+    Eight whole numbers share a factor: the largest is found before it is multiplied.
+    """
+    halves = W.to(tl.pointer_type(tl.uint16)) + s0.to(tl.int64) * 2
+    d = tl.load(halves + (at // (L[8] // (32 * L[2]))).to(tl.int64) * padded(rows) + row).to(tl.int32)
+    words = W + s1 + (at.to(tl.int64) * padded(rows) + row) * 2
+    found = tl.load(words[:, None] + tl.arange(0, 2)[None, :])
+    most = tl.abs(found >> 24)
+    for byte in tl.static_range(3):
+        most = tl.maximum(most, tl.abs((found << (24 - 8 * byte)) >> 24))
+    return (half_bits(d) * tl.max(most, 1).to(tl.float32))[:, None, None], 0.0
 
 
 @triton.jit
@@ -99,15 +121,18 @@ def row_exponents(
     pair = tl.arange(0, ROWS * STEPS)
     own = held(first + pair // STEPS, rows)
     one = tl.full((ROWS * STEPS, 1, 1), 1.0, tl.float32)
-    GROUPS: tl.constexpr = L[7]
+    GROUPS: tl.constexpr = 1 if L[6] == "k8" else L[7]
     largest = tl.zeros((ROWS * STEPS, GROUPS), tl.int32)
     for i in tl.range(0, tl.cdiv(steps, STEPS)):
         # Past the last step the last is read again.
         at = tl.minimum(i * STEPS + pair % STEPS, steps - 1)
-        tail = tl.zeros((ROWS * STEPS, 1, 1), tl.int32)
-        if L[6] == "inline":
-            tail = tl.load(W + s0 + at.to(tl.int64) * padded(rows) + own)[:, None, None]
-        scale, minimum = load_scales(W, s0, s1, s2, tail, own, at, rows, one, one, L)
+        if L[6] == "k8":
+            scale, minimum = signed_largest(W, s0, s1, own, at, rows, L)
+        else:
+            tail = tl.zeros((ROWS * STEPS, 1, 1), tl.int32)
+            if L[6] == "inline":
+                tail = tl.load(W + s0 + at.to(tl.int64) * padded(rows) + own)[:, None, None]
+            scale, minimum = load_scales(W, s0, s1, s2, tail, own, at, rows, one, one, L)
         # Compared as whole numbers, in which what is no number is largest.
         bits = scale.to(tl.int32, bitcast=True) & 0x7FFFFFFF
         if L[16]:
@@ -124,19 +149,16 @@ def row_exponents(
 
 @triton.jit
 def move_rows(
-    Source, W, Tables, Out, rows, k, row_bytes, span_bytes, spans, steps, p0, p1, p2, p3, p4, p5, s0, s1, s2,
+    Source, W, Tables, Out, rows, row_bytes, span_bytes, spans, steps, p0, p1, p2, p3, p4, p5, s0, s1, s2,
     PLANES: tl.constexpr, UNIT: tl.constexpr, L: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
-    """Every plane of `rows` rows of k elements from their file bytes. Grid (ceil(rows / ROWS),).
+    """Every plane of `rows` rows from their file bytes. Grid (ceil(rows / ROWS),).
 
     row_bytes, span_bytes: of a row and a span, in numbers of UNIT bytes; spans: of a row. p0 .. p5: words where the
     planes start; Out: bytes of the row units' plane; s0, s1, s2, steps: as `row_exponents` has them. PLANES: how many
     planes there are, then where each one's constants start, then those (`repack._constants`).
     """
     first = tl.program_id(0) * ROWS
-    own = tl.arange(0, ROWS)
-    # Rows past the last are read as the last and not stored.
-    offset = tl.minimum(own, rows - 1 - first) * row_bytes
     if UNIT == 2:
         numbers = Source.to(tl.pointer_type(tl.uint16)) + first.to(tl.int64) * row_bytes
     else:
@@ -155,9 +177,9 @@ def move_rows(
             start = p4
         elif i == 5:
             start = p5
-        for span in tl.range(0, spans, PLANES[PLANES[1 + i] + 9]):
+        for span in tl.range(0, spans, PLANES[PLANES[1 + i] + 8]):
             plane_moved(
-                numbers, W + start, Tables, rows, k, first, own, offset, span, span_bytes, PLANES[1 + i], PLANES, ROWS
+                numbers, W + start, Tables, rows, first, row_bytes, span, spans, span_bytes, PLANES[1 + i], PLANES, ROWS
             )
     # The units come from scales that other threads of this program have stored.
     tl.debug_barrier()

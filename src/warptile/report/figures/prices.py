@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from math import isfinite
 
-from scipy.stats import spearmanr
+import numpy as np
 
 from warptile.record import DeviceRecord
 from warptile.report import style
 from warptile.report.pictures import Picture, drawn
+from warptile.search.accuracy import rank_correlation
 
 FEWEST = 4
 TEXT = (
@@ -38,9 +40,8 @@ def picture(device: DeviceRecord) -> Picture | None:
                 groups[t.kernel].append((t.price.seconds / cheapest, t.seconds / fastest))
         for kernel, points in groups.items():
             marks[kernel] += points
-            if len(points) >= FEWEST and len({p for p, _ in points}) > 1 and len({s for _, s in points}) > 1:
-                priced, measured = [p for p, _ in points], [s for _, s in points]
-                ranks[kernel].append(float(spearmanr(priced, measured).statistic))
+            if len(points) >= FEWEST and isfinite(rho := rank_correlation(*np.array(points, np.float64).T)):
+                ranks[kernel].append(rho)
     if not total:
         return None
     figure, (axes,) = style.stacked([3.8])

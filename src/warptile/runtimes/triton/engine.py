@@ -197,12 +197,19 @@ def _refuse(broken: list[BrokenRule]) -> None:
 
 @cache
 def _engine(kind: str, index: int) -> Engine:
+    if kind == "cuda" and index >= (here := torch.cuda.device_count()):
+        raise UnusableInput(f"there is no device cuda:{index} here: torch sees {here} CUDA or ROCm devices")
     return Engine(Interpreter() if kind == "cpu" else backend_of(index))
 
 
 def engine_of(device: torch.device) -> Engine:
-    """The engine of a torch device. Raises UnusableInput for the host's processor without Triton's interpreter."""
+    """The engine of a torch device.
+
+    Raises UnusableInput for the host's processor without Triton's interpreter, and for a card that is not here.
+    """
     if device.type == "cuda":
+        if device.index is None and not torch.cuda.is_available():
+            raise UnusableInput("there is no CUDA or ROCm device here that torch sees")
         return _engine("cuda", torch.cuda.current_device() if device.index is None else device.index)
     if device.type != "cpu" or not interpreting():
         raise UnusableInput(f"Triton kernels take CUDA or ROCm tensors; this one is on {device}")

@@ -32,6 +32,10 @@ DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 TILES_N = (16, 32, 64)
 # A dense matmul library reaches about this share of the matrix unit's peak.
 LIBRARY_SHARE = 0.75
+# Measured on one H200: share of the bandwidth that reading words and writing the dense matrix reaches, and instructions
+# a weight that codes of two planes take.
+STREAMED = 0.87
+TWO_PLANE_SLOTS = 25.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,9 @@ class Dequantize:
         vector = limits.fp32_tflops * 1e12 or 1e12
         ratio = architecture(limits).matrix if size == 2 else 1.0
         library = max((dense + inout) / bandwidth, problem.flops / (vector * ratio * LIBRARY_SHARE))
+        decode = (packed + dense) / (bandwidth * STREAMED)
+        if len(common.arranged(problem).code_planes) == 2:
+            decode = max(decode, problem.n * problem.k * TWO_PLANE_SLOTS / (vector / 2))
         programs = ceil_div(problem.n, t.tile_n) * (problem.k // common.arranged(problem).step)
         return Price(
             accumulators=0,
@@ -102,7 +109,7 @@ class Dequantize:
             intensity=problem.flops / (packed + 2 * dense + inout),
             workgroups=programs,
             fill=1.0,
-            seconds=(packed + dense) / bandwidth + library + 4e-6,
+            seconds=decode + library + 4e-6,
             notes=("the dense matmul is the library's",),
         )
 

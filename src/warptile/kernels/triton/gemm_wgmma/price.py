@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp
+
 from warptile import formats
 from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave
@@ -14,7 +16,7 @@ from warptile.kernels.triton.gemm_wgmma.rules import (
     sums_of,
     tiles_of,
 )
-from warptile.kernels.triton.gemm_wgmma.slots import QUICKEST, slots_a_weight
+from warptile.kernels.triton.gemm_wgmma.slots import slots_a_weight
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
 
@@ -29,10 +31,14 @@ PART_SECONDS = 6e-7
 """Adding one more part of 128 x 128 sums."""
 WIDE_SUMS, WIDE_REDUCE = 128, 4.0
 """Parts of more sums a lane are added one after the other, which takes so many times as long."""
-LEAST_STEP_SECONDS = 3.8e-7
-"""A step of few tokens of Q4_K: barrier, loads, scales and decode one after the other."""
+FEW, FEW_EXPOSED, FEW_DRAIN = 32, 1.35, 1e-7
+"""Up to so many tokens nothing hides what decoding waits for: its instructions take so many times their issue, and a
+turn of the loop ends with its barrier and loads."""
+LEAST_STEP_SECONDS = 2.5e-7
 START_SECONDS = 1.5e-6
 END_SECONDS = 1.5e-6
+COPIED_END = 0.5
+"""Of an end, where y leaves while the next tile begins."""
 EXPOSED = ((64, 0.65), (128, 0.12), (256, 0.05))
 """Share of decode that matrix instructions of up to so many columns do not hide: both want the register file."""
 DRAIN_SECONDS = ((64, 0.8e-7), (128, 1.5e-7), (256, 0.0))
@@ -41,11 +47,15 @@ HELD_SLOTS, MEETING_SLOTS = 1.15, 1.08
 """Instructions of a loop that holds its decode, whose warps meet; over one that does not."""
 LEAN, MEETING = 0.97, 1.003
 """Steps of a lean tile of several steps a turn, and of one whose warps meet; over others'."""
-SHALLOW = 0.2
+SHALLOW = 0.12
 """What two stages cost, over many; three a quarter of it, and so on by squares."""
 FIXED_REGISTERS = 56
 SUSTAINED = 0.9
 """Matrix rate that the card holds under full load, over its data sheet's."""
+HOT, HEATING_SECONDS = 0.07, 1e-3
+"""Decoding costs power, and long launches are as fast as power allows: what an instruction a weight beyond COOL adds to
+a launch's time in the end, and how long a launch takes until most of it shows."""
+COOL = 2.0
 SPREAD = 1.06
 """Step of programs that share evenly, over one of programs side by side: they meet less of each other's in cache."""
 TWO_INSTRUCTIONS = 1.12
@@ -72,24 +82,26 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     else:
         most = ceil_div(steps, tile.split_k) * ceil_div(tiles * tile.split_k, programs)
     rounds = ceil_div(programs, units)
-    ends = ceil_div(tiles, programs) * (END_SECONDS if programs < tiles else START_SECONDS + END_SECONDS)
+    after = END_SECONDS * (COPIED_END if tile.copied else 1.0)
+    ends = ceil_div(tiles, programs) * (after if programs < tiles else START_SECONDS + after)
     weights = sum(row_bytes(p) for p in lane_planes(arranged(problem))) * tile.tile_n
     held = max(1, tile.tile_m // 8)
     matrix = 2.0 * tile.tile_n * 8 * held * step / (SUSTAINED * vector * architecture(limits).matrix / units)
     clock = vector / units / (2 * LANES_A_SCHEDULER * SCHEDULERS)
     slots = slots_a_weight(problem, bool(tile.direct))
-    least = LEAST_STEP_SECONDS * max(1.0, slots / QUICKEST)
-    slots *= HELD_SLOTS if tile.hold else 1.0
-    slots *= 1.0 if tile.free else MEETING_SLOTS
-    decode = tile.tile_n * step * slots / (LANES_A_SCHEDULER * SCHEDULERS) / clock
+    issued = slots * (HELD_SLOTS if tile.hold else 1.0) * (1.0 if tile.free else MEETING_SLOTS)
+    decode = tile.tile_n * step * issued / (LANES_A_SCHEDULER * SCHEDULERS) / clock
     busy = min(programs, units)
     cache = (weights + 2.0 * tile.tile_m * step) * busy / (bandwidth * CACHE_BANDWIDTH)
-    exposed = max(decode - matrix, 0.0) + min(decode, matrix) * _of(EXPOSED, tile.tile_m)
+    few = tile.tile_m <= FEW
+    hidden = max(decode - matrix, 0.0) + min(decode, matrix) * _of(EXPOSED, tile.tile_m)
+    exposed = FEW_EXPOSED * decode if few else hidden
     one = (matrix + exposed) * (TWO_INSTRUCTIONS if tile.rows > 64 else 1.0)
     one *= (LEAN if tile.lean and tile.turn > 1 else 1.0) * (1.0 if tile.free else MEETING)
-    one += _of(DRAIN_SECONDS, tile.tile_m) / tile.turn
+    one += (FEW_DRAIN * tile.rows / 64 if few else _of(DRAIN_SECONDS, tile.tile_m)) / tile.turn
+    one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS)
     depth = tile.ring * PART / step if tile.ring else tile.stages
-    one = max(one, cache * (1.0 if tile.free else MEETING), least) * (1.0 + SHALLOW / max(1.0, depth - 1) ** 2)
+    one *= 1.0 + SHALLOW / max(1.0, depth - 1) ** 2
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
@@ -106,7 +118,9 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
         reduce = REDUCE_SECONDS + wide * adding if shared else 0.0
     if tile.split_k == 0 and most:
         one *= 1.0 + (SPREAD - 1.0) * ceil_div(shared * steps, shares.sharers) / most
-    seconds = max(rounds * (most * one + ends), memory) + (EARLY_SECONDS if tile.early else LAUNCH_SECONDS) + reduce
+    seconds = max(rounds * most * one, memory) + rounds * ends + reduce
+    seconds += EARLY_SECONDS if tile.early else LAUNCH_SECONDS
+    seconds *= 1.0 + HOT * (slots - COOL) * (1.0 - exp(-seconds / HEATING_SECONDS))
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART
     return Price(

@@ -11,8 +11,6 @@ from warptile.kernels.triton.common import arranged
 from warptile.layouts.triton import Arrangement
 from warptile.layouts.trits import TritPlane
 
-QUICKEST = 2.6
-"""Of Q4_K."""
 BIT_PLANE = 2.4
 """One plane of codes, scales of 32 weights, and everything in the loop that is no decoding."""
 SECOND_PLANE = 0.8

@@ -14,6 +14,9 @@ TOKEN_TILES = (16, 32, 64, 128, 256)
 STAGES = (5, 3)
 MOST_STAGES = 8
 STOCK_TOKENS = 128
+ADDED_TOKENS = 32
+FEW_PARTS = 4
+"""Programs that share a tile at most, where only a rest is shared: more parts take longer to add."""
 SHAPES = ((2, 64), (2, 128), (4, 64))
 LOOPS = tuple(
     dict(zip(("turn", "hold", "free", "lean"), loop, strict=True))
@@ -68,15 +71,23 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
             # As many as there are units, and as few as need no more turns.
             for programs in dict.fromkeys((units, ceil_div(tiles, ceil_div(tiles, units)))):
                 yield _changed(base, 1, programs, group_m)
-        if tiles % units and tiles < 4 * units:
+                if base.tile_m == TOKEN_TILES[-1]:
+                    yield _changed(base, 1, programs, group_m, copied=1)
+        if not tiles % units:
+            continue
+        added = max(ADDED_TOKENS, base.tile_m // 4)
+        if tiles < 4 * units:
             yield _changed(base, 0, units, group_m)
-        if tiles % units and tiles > units:
-            for rest in (1, 2) if tiles > 2 * units else (1,):
-                yield _changed(base, 0, units, group_m, rest)
+            if base.tile_m >= 2 * ADDED_TOKENS:
+                yield _changed(base, 0, units, group_m, added=added)
+        if tiles > units and base.tile_m >= ADDED_TOKENS:
+            yield _changed(base, 0, units, group_m, rest=1, parts=FEW_PARTS, added=added)
+            if tiles > 2 * units:
+                yield _changed(base, 0, units, group_m, rest=2, added=added)
 
 
-def _changed(base: WgmmaTile, split: int, programs: int, group_m: int, rest: int = 0) -> WgmmaTile:
-    fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m, "rest": rest}
+def _changed(base: WgmmaTile, split: int, programs: int, group_m: int, **further: int) -> WgmmaTile:
+    fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m, **further}
     return WgmmaTile(**fields)  # type: ignore[arg-type]
 
 

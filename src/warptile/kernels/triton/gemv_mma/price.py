@@ -36,6 +36,10 @@ OVERLAP = 2.5
 # Loop of one step at a time over half a loop of two, but for codes of two planes, whose scales a half has of its own;
 # loop of 32 rows a warp over two of 16.
 SINGLE_STEPS, TWO_TILES = 1.15, 1.05
+# Of what the last round of programs leaves idle, the share that the others do not make up for by going faster.
+TAIL = 0.35
+# Copied rows of x beyond m are the last one again: many programs then ask for the same lines.
+REPEATED = 0.6
 # Bringing a copied byte of bf16 rows into fp16's range, a unit.
 CONVERTED_SECONDS = 2.2e-11
 # Staging x of a token beyond the fourth, an element of k: it ends before the first weight is used.
@@ -88,6 +92,11 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
     # Of tiles that are otherwise equal, the one that is farther from what a thread may hold.
     fixed *= 1 + needed * TIE
     waiting = 1 + TOGETHER * (tile.warps / 4 - 1)
+    if tile.direct and problem.m < tile.tile_m:
+        waiting *= 1 + REPEATED * (1 - problem.m / tile.tile_m) ** 2
+    rounds = programs / max(1, resident.workgroups * units)
+    if rounds > 1:
+        waiting *= 1 + TAIL * (ceil_div(programs, resident.workgroups * units) / rounds - 1)
     if tile.ahead == 1:
         memory += compute / 4
     return Price(
