@@ -63,8 +63,13 @@ def _wgmma(problem: Problem, limits: Limits) -> Iterator[str]:
             spreads = [f"programs={ceil_div(tiles, waves)},group_m={group}" for group in groups]
         if (waves == 1 and tiles * split < FILLED * units) or (tiles % units and 1 < waves < 4):
             spreads.append(f"split_k=0,programs={units}")
+        added = max(32, tile_m // 4)
         if waves > 1 and tiles % units:
-            spreads += [f"split_k=0,programs={units},rest={rest}" for rest in ((1, 2) if waves > 2 else (1,))]
+            spreads += [f"split_k=0,programs={units},rest=1,parts=4,added={added}"]
+            spreads += [f"split_k=0,programs={units},rest=2,added={added}"] * (waves > 2)
+        if tile_m == 256:
+            spreads += [f"{spread},copied=1" for spread in spreads if spread.startswith("programs")]
+            spreads += [f"split_k=0,programs={units},added={added}"] * (waves == 1 and tiles * split < FILLED * units)
         made = ("direct=1,", "") if problem.x_dtype == "bf16" else ("",)
         for (loop, most, stages), direct in itertools.product(LOOPS[tile_m], made):
             for spread in spreads:

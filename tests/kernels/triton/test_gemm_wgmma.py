@@ -14,10 +14,11 @@ from warptile import devices, formats, kernels
 from warptile.contracts import Limits, Problem
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.planes import box, lane_planes, row_bytes
-from warptile.kernels.triton.gemm_wgmma.rules import FIXED_BYTES, shared_bytes
+from warptile.kernels.triton.gemm_wgmma.rules import FIXED_BYTES, Shares, shared_bytes, shares_of
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 
 Q4_K = Problem("Q4_K", 4096, 14336, 128, "fp16", "fp16")
+COPIED = "copied is for as many consumers of 64 rows as a step has parts, without split_k, n % 8 = 0"
 KERNEL = kernels.by_name("triton.gemm_wgmma")
 
 
@@ -33,12 +34,21 @@ def h200() -> Limits:
         ({"tile_m": 48}, "tile_m is a power of two"),
         ({"split_k": 113}, "split_k <= k / tile_k"),
         ({"consumers": 3}, "consumers is 1, 2 or 4, rows 64 or 128"),
-        ({"tile_m": 256, "rows": 128, "stages": 1}, "tile_m >= 8, tile_m * rows / 64 * sums <= 256 with 2 consumers"),
+        ({"tile_m": 256, "rows": 128, "stages": 2}, "tile_m >= 8, tile_m * rows / 64 * sums <= 256 with 2 consumers"),
         ({"split_k": 0}, "programs >= 1 with split_k = 0, none with split_k > 1"),
         ({"stages": 6}, "shared bytes fit a program"),
         ({"turn": 4, "split_k": 8}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
         ({"turn": 3}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
-        ({"free": 2}, "early, pairs, lean, hold, free are 0 or 1"),
+        ({"free": 2}, "early, pairs, lean, hold, free, direct, copied are 0 or 1"),
+        ({"stages": 1}, "stages >= 2, group_m >= 1"),
+        ({"rest": 1}, "rest is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0"),
+        ({"added": 32}, "added, where tiles are shared, divides tile_m and is at least 8"),
+        ({"added": 256, "split_k": 2}, "added, where tiles are shared, divides tile_m and is at least 8"),
+        ({"ring": 2}, "ring >= 3, for two consumers and steps of 128"),
+        ({"ring": 4, "consumers": 1}, "ring >= 3, for two consumers and steps of 128"),
+        ({"copied": 1, "consumers": 1}, COPIED),
+        ({"copied": 1, "split_k": 2}, COPIED),
+        ({"ring": 12}, "shared bytes fit a program"),
     ],
 )
 def test_a_broken_rule_is_named(h200: Limits, changed: dict[str, int], rule: str) -> None:
@@ -74,21 +84,60 @@ def test_planes_hold_every_byte_and_boxes_are_what_copies_take(name: str) -> Non
             assert not swizzle or (shape[-1] * plane[0] == 8 * swizzle and shape[0] % 8 == 0)
 
 
-@pytest.mark.parametrize(("rows", "m", "steps", "programs"), [(200, 70, 7, 5), (4096, 512, 112, 132), (64, 3, 9, 9)])
-def test_even_shares_cover_every_step_once(rows: int, m: int, steps: int, programs: int) -> None:
-    """A step left out or done twice would be a wrong sum; a wrong owner, a program that waits for nobody's part."""
+@pytest.mark.parametrize("whole", [0, 1, 2])
+@pytest.mark.parametrize("parts", [0, 1, 3, 8])
+@pytest.mark.parametrize(("rows", "m", "steps", "programs"), [(200, 70, 7, 5), (4096, 512, 9, 132), (64, 3, 9, 9)])
+def test_shared_and_whole_tiles_cover_every_step_once(
+    rows: int, m: int, steps: int, programs: int, whole: int, parts: int
+) -> None:
+    """A step left out or done twice would be a wrong sum; a program too many among a tile's owners, one that is waited
+    for and never comes."""
     pytest.importorskip("triton")
     from warptile.kernels.triton.gemm_wgmma import device_shares
 
+    tile = WgmmaTile(64, 128, 4, split_k=0, programs=programs, rest=whole, parts=parts)
+    found = shares_of(tile, m, rows, steps * 128)
     tiles = -(-rows // 128) * -(-m // 64)
-    shares = [device_shares.share.fn(p, programs, m, rows, steps, 0, 128, 64) for p in range(programs)]
-    assert [s for begin, end in shares for s in range(begin, end)] == list(range(tiles * steps))
-    for tile in range(tiles):
-        own = [p for p, (begin, end) in enumerate(shares) if begin < (tile + 1) * steps and end > tile * steps]
-        assert device_shares.owners.fn(tile, programs, m, rows, steps, 0, 128, 64) == (own[0], own[-1])
-    split = [device_shares.share.fn(p, tiles * 3, m, rows, steps, 3, 128, 64) for p in range(tiles * 3)]
-    assert [s for begin, end in split for s in range(begin, end)] == list(range(tiles * steps))
-    assert device_shares.owners.fn(1, 0, m, rows, steps, 3, 128, 64) == (3, 5)
+    done: list[tuple[int, int]] = []
+    owners: dict[int, list[int]] = {}
+    for program in range(found.programs):
+        begin, end = device_shares.share.fn(program, steps, 0, found.rest, found.sharers, True)
+        walk = device_shares.turns_of.fn(
+            program, found.programs, begin, end, m, rows, steps, found.rest, 128, 64, False, True
+        )
+        assert walk[1] > walk[0], "a program without work asks for a tile that is another's"
+        for at in range(*walk):
+            one = device_shares.tile_of.fn(at, program, found.programs, begin, end, steps, found.rest, True)
+            first, last = device_shares.span_of.fn(one, begin, end, steps, found.rest, False, True)
+            assert first < last, "the loop takes one step at least"
+            owners.setdefault(one, []).append(program)
+            done += [(one, step) for step in range(first, last)]
+    assert sorted(done) == [(one, step) for one in range(tiles) for step in range(steps)]
+    for one, own in owners.items():
+        first, last = device_shares.owners.fn(one, steps, 0, found.rest, found.sharers, True)
+        assert last - first == len(own) - 1
+        assert len(own) == 1 or [*range(first, last + 1)] == own
+        assert not parts or len(own) <= parts + 1
+
+
+def test_split_tiles_cover_every_step_once() -> None:
+    pytest.importorskip("triton")
+    from warptile.kernels.triton.gemm_wgmma import device_shares
+
+    split = [device_shares.share.fn(p, 7, 3, 0, 0, False) for p in range(4 * 3)]
+    assert [s for begin, end in split for s in range(begin, end)] == list(range(4 * 7))
+    assert device_shares.owners.fn(1, 7, 3, 0, 0, False) == (3, 5)
+
+
+def test_what_is_left_of_full_rounds_is_shared(h200: Limits) -> None:
+    """160 tiles for 132 programs: one whole each and 28 shared, or, with 2, all 160 shared."""
+    shape = 512, 5120, 17408
+    fields = {"split_k": 0, "programs": 132}
+    assert shares_of(WgmmaTile(128, 128, 4, **fields, rest=1), *shape) == Shares(132, 28, 132)
+    assert shares_of(WgmmaTile(128, 128, 4, **fields, rest=1, parts=4), *shape) == Shares(132, 28, 112)
+    assert shares_of(WgmmaTile(128, 128, 4, **fields, rest=2), *shape) == Shares(132, 160, 132)
+    assert shares_of(WgmmaTile(128, 128, 4, **fields), *shape) == Shares(132, 160, 132)
+    assert shares_of(WgmmaTile(128, 128, 4, split_k=0, programs=80, rest=1), *shape) == Shares(80, 0, 1)
 
 
 COMPILED = """
@@ -97,7 +146,7 @@ from pathlib import Path
 from warptile import devices, kernels, offline
 from warptile.contracts import Problem
 kernel, tile = kernels.parse_tile(
-    "triton.gemm_wgmma:tile_m=128,tile_k=128,stages=4,split_k=0,programs=132,early=1,turn=2,free=1"
+    "triton.gemm_wgmma:tile_m=128,tile_k=128,stages=4,split_k=0,programs=132,early=1,turn=2,free=1,rest=1,added=32"
 )
 problem = Problem("Q4_K", 4096, 14336, 128, "bf16", "bf16")
 report = offline.compile_tiles(problem, devices.by_name("h200", "cuda"), [(kernel, tile, "given")], Path(sys.argv[1]))

@@ -11,6 +11,7 @@ from triton.experimental.gluon.language.nvidia.hopper import tma
 
 # Since 3.7 the older name is there and refuses.
 copy_box = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
+copy_out = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
 copy_later = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 barrier = getattr(gl, "barrier", None) or gl.thread_barrier
 

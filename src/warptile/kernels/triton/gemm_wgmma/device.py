@@ -10,33 +10,37 @@ from triton.language.extra.cuda import gdc_launch_dependents
 
 from warptile.kernels.triton.gemm_wgmma.device_consume import consume
 from warptile.kernels.triton.gemm_wgmma.device_copies import produce
+from warptile.kernels.triton.gemm_wgmma.device_rings import produce_tokens, produce_weights
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape
 
 
 @gluon.jit
 def gemm_wgmma(
-    X, D0, D1, D2, D3, D4, W, Y, Part, Count, Executed, m, rows, k, programs, split, row0, y_stride, unit,
+    X, D0, D1, D2, D3, D4, Out, W, Y, Part, Count, Executed, m, rows, k, programs, split, rest, sharers, row0,
+    y_stride, unit,
     L: gl.constexpr, PLANES: gl.constexpr, CONSUMERS: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
-    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, REST: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
-    DIRECT: gl.constexpr, BUILD_ID: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr,
+    BF16: gl.constexpr, ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr,
+    AHEAD: gl.constexpr, HOLD: gl.constexpr, FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr,
+    DIRECT: gl.constexpr, CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for one slice of weights; fp32 sums over k in order, then over the
     programs that share a tile in theirs.
 
-    X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split, or where split is 0
-    any number of programs, which share all steps evenly, with REST those that full rounds of whole tiles leave; with
-    WHOLE (split 1) fewer programs take several tiles each.
-    Part: fp32[2 * programs * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
-    EARLY: the next launch may start while this one ends.
+    X: x[m, k] by boxes of [TILE_M, 64]; D0..: the planes by boxes. Grid: tiles * split; with WHOLE (split 1) fewer
+    programs take several tiles each; with EVEN (split 0) the first `sharers` share the steps of the first `rest` tiles
+    evenly, and all take the others whole, of which each has as many.
+    Part: fp32[2 * sharers * TILE_N * TILE_M]; Count: i32[tiles * CONSUMERS], zero before and after.
+    EARLY: the next launch may start while this one ends. RING: places of activations, 0 for those of STAGES. COPIED:
+    y goes through shared memory and Out, its boxes of [TILE_M, 64].
     """
     if EARLY:
         gdc_launch_dependents()
     PARTS: gl.constexpr = STEP // 64
     XTYPE: gl.constexpr = gl.bfloat16 if BF16 else gl.float16
+    PLACES: gl.constexpr = RING if RING > 0 else STAGES * PARTS
     steps = k // STEP
-    tokens = gl.allocate_shared_memory(XTYPE, [STAGES * PARTS, TILE_M, 64], gl.NVMMASharedLayout(128, 16, 2))
+    tokens = gl.allocate_shared_memory(XTYPE, [PLACES, TILE_M, 64], gl.NVMMASharedLayout(128, 16, 2))
     h0 = gl.allocate_shared_memory(element(PLANES[0]), [STAGES] + held_shape(PLANES[0], TILE_N), held_layout(PLANES[0]))
     if len(PLANES) == 1:
         sources, held = (D0,), (h0,)
@@ -68,38 +72,81 @@ def gemm_wgmma(
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), 1)
         mbarrier.init(empty.index(i), CONSUMERS * (4 if FREE else 1))
+    if RING > 0:
+        ring_full = gl.allocate_shared_memory(gl.int64, [RING, 1], mbarrier.MBarrierLayout())
+        ring_empty = gl.allocate_shared_memory(gl.int64, [RING, 1], mbarrier.MBarrierLayout())
+        for i in gl.static_range(RING):
+            mbarrier.init(ring_full.index(i), 1)
+            mbarrier.init(ring_empty.index(i), CONSUMERS * (4 if FREE else 1))
+    else:
+        ring_full = full
+        ring_empty = empty
+    if COPIED:
+        both = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+        mbarrier.init(both, CONSUMERS * (4 if FREE else 1))
+    else:
+        both = full
     hopper.fence_async_shared()
     if CONSUMERS == 1:
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 0,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 0,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN, REST,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
+                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
                 )),
             ],
             [1], [PRODUCER_REGISTERS],
+        )  # fmt: skip
+    elif RING > 0:
+        gl.warp_specialize(
+            [
+                (consume, (
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 0,
+                )),
+                (consume, (
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 1,
+                )),
+                (produce_weights, (
+                    sources, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES, TILE_N, TILE_M,
+                    STEP, STAGES, WHOLE, EVEN, GROUP_M, TURN,
+                )),
+                (produce_tokens, (
+                    X, tokens, ring_full, ring_empty, m, rows, steps, programs, split, rest, sharers, TILE_N, TILE_M,
+                    STEP, RING, WHOLE, EVEN, GROUP_M, EARLY, TURN,
+                )),
+            ],
+            [4, 1, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS, PRODUCER_REGISTERS],
         )  # fmt: skip
     elif CONSUMERS == 2:
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 0,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 1,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 1,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN, REST,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
+                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
                 )),
             ],
             [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
@@ -109,28 +156,32 @@ def gemm_wgmma(
         gl.warp_specialize(
             [
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 0,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 0,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 1,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 1,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 2,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 2,
                 )),
                 (consume, (
-                    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs,
-                    split, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP, STAGES, WHOLE, GROUP_M, BF16, EARLY,
-                    PAIRS, TURN, AHEAD, HOLD, FREE, CONSUMERS, REST, DIRECT, BUILD_ID, 3,
+                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
+                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
+                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
+                    CONSUMERS, DIRECT, BUILD_ID, 3,
                 )),
                 (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, GROUP_M, EARLY, TURN, REST,
+                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
+                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
                 )),
             ],
             [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],

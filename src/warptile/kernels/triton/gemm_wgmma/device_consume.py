@@ -5,21 +5,29 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 from triton.language.extra.cuda import gdc_wait
 
 from warptile.kernels.triton.gemm_wgmma.device_copies import load_step
 from warptile.kernels.triton.gemm_wgmma.device_ends import (
-    from_parts,
+    add_parts,
+    copy_tile,
     in_parts,
-    part_of,
     place_of,
     row_numbers,
     store_tile,
     unit_exponents,
 )
-from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, steps_of, tile_at, tile_of, tiles_of
-from warptile.kernels.triton.gemm_wgmma.device_steps import arrived, give_back, hold, known, numbered
+from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, span_of, tile_at, tile_of, turns_of
+from warptile.kernels.triton.gemm_wgmma.device_steps import (
+    arrived,
+    copied,
+    give_back,
+    hold,
+    known,
+    next_place,
+    numbered,
+)
 from warptile.kernels.triton.gluon_marks import mark_free
 from warptile.kernels.triton.gluon_names import barrier
 from warptile.layouts.triton.lane_decode import as_operand, decode_part
@@ -29,13 +37,13 @@ from warptile.layouts.triton.lane_scales import factors
 
 @gluon.jit
 def consume(
-    tokens, held, full, empty, W, Y, Part, Count, Executed, m, rows, steps, programs, split, row0,
-    y_stride, unit,
+    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps,
+    programs, split, rest, sharers, row0, y_stride, unit,
     L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
-    STAGES: gl.constexpr, WHOLE: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
-    EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr, HOLD: gl.constexpr,
-    FREE: gl.constexpr, CONSUMERS: gl.constexpr, REST: gl.constexpr, DIRECT: gl.constexpr,
-    BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
+    STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
+    ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr,
+    HOLD: gl.constexpr, FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr, CONSUMERS: gl.constexpr,
+    DIRECT: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
     """A consuming warp group: ROWS rows of each tile of its program.
 
@@ -50,28 +58,37 @@ def consume(
     # Whether a turn begins with the first stage each time.
     FIXED: gl.constexpr = TURN % STAGES == 0
     # Parts of a tile that are loaded at a time, by the registers they take.
-    HELD: gl.constexpr = ROWS // 64 * TILE_M
+    HELD: gl.constexpr = ROWS // 64 * ADDED
+    SUM_ADDED: gl.constexpr = gl.NVMMADistributedLayout(
+        version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, ADDED, 16]
+    )
     TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
     program = gl.program_id(0)
     turns = steps // TURN
-    begin, end = share(program, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
+    begin, end = share(program, turns, split, rest, sharers, EVEN)
     begin *= TURN
     end *= TURN
     stage = 0
     phase = 0
-    shared, count = tiles_of(program, programs, begin, end, m, rows, steps, turns, TILE_N, TILE_M, WHOLE, REST)
+    place = 0
+    ring_phase = 0
+    walks = 0
+    first_turn, end_turn, stride = turns_of(
+        program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN
+    )
     row = GROUP * ROWS + row_numbers(ROW, ROWS)
-    first_tile = tile_of(0, program, programs, begin, shared, steps, WHOLE, REST)
-    _, at_n = tile_at(first_tile, rows, m, TILE_N, TILE_M, GROUP_M)
+    tile = tile_of(first_turn, program, programs, begin, end, steps, rest, EVEN)
+    _, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
     next_exponent = unit_exponents(W, unit, at_n * TILE_N + row, rows)
-    for number in range(count):
-        tile = tile_of(number, program, programs, begin, shared, steps, WHOLE, REST)
+    for walked in range(first_turn, end_turn, stride):
+        tile = tile_of(walked, program, programs, begin, end, steps, rest, EVEN)
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first, last = steps_of(number, tile, begin, end, shared, steps, WHOLE, REST)
+        first, last = span_of(tile, begin, end, steps, rest, WHOLE, EVEN)
         row_first = at_n * TILE_N + GROUP * ROWS
         exponent = next_exponent
-        coming = tile_of(gl.minimum(number + 1, count - 1), program, programs, begin, shared, steps, WHOLE, REST)
-        _, next_n = tile_at(coming, rows, m, TILE_N, TILE_M, GROUP_M)
+        following = gl.minimum(walked + stride, end_turn - 1)
+        following = tile_of(following, program, programs, begin, end, steps, rest, EVEN)
+        _, next_n = tile_at(following, rows, m, TILE_N, TILE_M, GROUP_M)
         next_exponent = unit_exponents(W, unit, next_n * TILE_N + row, rows)
         up = ((278 - exponent) << 23).to(gl.float32, bitcast=True) * (L[10] if L[10] != 0 else 1)
         down = ((254 - exponent) << 23).to(gl.float32, bitcast=True)
@@ -81,21 +98,41 @@ def consume(
         scaled = factors(raw, first, up, down, L[15], L, DIRECT)
         gl.assume(last > first)
         pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
+        if COPIED:
+            if walked > first_turn:
+                # The last activations of the tile before gave their room to its output until here.
+                copied()
+                if RING > 0:
+                    give_back(ring_empty.index((place + RING - 2) % RING), FREE)
+                    give_back(ring_empty.index((place + RING - 1) % RING), FREE)
+                else:
+                    give_back(empty.index((stage + STAGES - 1) % STAGES), FREE)
         for turn in range(first, last, TURN):
             ended = as_operand(pairs, OPERAND, BF16)
             older = ended
             done = stage
+            used = place
             for step in gl.static_range(TURN):
                 at = turn + step
                 here = step % STAGES if FIXED else stage
                 newer = as_operand(pairs, OPERAND, BF16)
+                if RING > 0:
+                    arrived(ring_full.index(place), ring_phase, True, FREE)
+                    x = tokens.index(place).permute((1, 0))
+                else:
+                    x = tokens.index(here * PARTS).permute((1, 0))
                 if FREE:
                     mark_free()
-                acc = hopper.warpgroup_mma(newer, tokens.index(here * PARTS).permute((1, 0)), acc, is_async=True)
+                acc = hopper.warpgroup_mma(newer, x, acc, is_async=True)
                 if step > 0:
                     acc, ended = hopper.warpgroup_mma_wait(1, deps=(acc, ended))
                     give_back(empty.index(done), FREE)
+                    if RING > 0:
+                        give_back(ring_empty.index(used), FREE)
                 done = here
+                used = place
+                if RING > 0:
+                    place, ring_phase = next_place(place, ring_phase, RING)
                 if FIXED:
                     slot = (step + 1) % STAGES
                     if (step + 1) % STAGES == 0:
@@ -116,7 +153,11 @@ def consume(
                         acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
                     older = newer
                     newer = as_operand(decode_part(raw, scaled, planes, part, PARTS, L, BF16, DIRECT), OPERAND, BF16)
-                    x = tokens.index(done * PARTS + part).permute((1, 0))
+                    if RING > 0:
+                        arrived(ring_full.index(place), ring_phase, True, FREE)
+                        x = tokens.index(place).permute((1, 0))
+                    else:
+                        x = tokens.index(done * PARTS + part).permute((1, 0))
                     if FREE:
                         mark_free()
                     acc = hopper.warpgroup_mma(newer, x, acc, is_async=True)
@@ -131,56 +172,76 @@ def consume(
                 # The next part is decoded into the registers of the last but one, which has been read by then.
                 if PARTS > 1:
                     acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
+                if RING > 0:
+                    if COPIED and step == TURN - 1:
+                        if turn + TURN < last:
+                            give_back(ring_empty.index(used), FREE)
+                    else:
+                        give_back(ring_empty.index(used), FREE)
+                    used = place
+                    place, ring_phase = next_place(place, ring_phase, RING)
                 pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
                 if HOLD:
                     hold(pairs, m + at)
                 ended = newer
                 if step == TURN - 1:
                     acc, ended, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, ended, pairs))
-                    give_back(empty.index(done), FREE)
+                    if COPIED:
+                        if turn + TURN < last:
+                            give_back(empty.index(done), FREE)
+                            if RING > 0:
+                                give_back(ring_empty.index(used), FREE)
+                        elif RING > 0:
+                            give_back(empty.index(done), FREE)
+                    else:
+                        give_back(empty.index(done), FREE)
+                        if RING > 0:
+                            give_back(ring_empty.index(used), FREE)
         if EARLY:
             gdc_wait()
-        if WHOLE:
-            store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
-        else:
-            SIZE: gl.constexpr = ROWS * TILE_M
-            first_owner, last_owner = owners(tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
-            alone = first_owner == last_owner
-            if REST > 0:
-                alone = alone | (number >= shared)
+        if COPIED:
+            give_back(both, FREE)
+            arrived(both, walks, True, FREE)
+            walks ^= 1
+            alone = True
+            if EVEN:
+                first_owner, last_owner = owners(tile, turns, split, rest, sharers, EVEN)
+                alone = first_owner == last_owner
             if alone:
-                store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
+                if RING > 0:
+                    room = tokens.index((place + RING - 2 + GROUP) % RING)
+                else:
+                    room = tokens.index((stage + STAGES - 1) % STAGES * PARTS + GROUP)
+                copy_tile(acc, exponent, Out, room, at_m * TILE_M, row_first)
+        elif WHOLE:
+            store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
+        if not WHOLE:
+            SIZE: gl.constexpr = ROWS * TILE_M
+            first_owner, last_owner = owners(tile, turns, split, rest, sharers, EVEN)
+            if first_owner == last_owner:
+                if not COPIED:
+                    store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
             else:
                 flat = in_parts(acc, TILE_M)
-                FLAT: gl.constexpr = flat.type.layout
-                own = gl.arange(0, SIZE, layout=FLAT)
-                place = place_of(program, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
+                own = gl.arange(0, SIZE, layout=flat.type.layout)
+                place = place_of(program, tile, turns, split, rest, sharers, EVEN)
                 gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
                 barrier()
-                arrivals = Count + tile * CONSUMERS + GROUP
-                if gl.atomic_add(arrivals, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
+                count = Count + tile * CONSUMERS + GROUP
+                if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
                     barrier()
-                    total_sum = gl.zeros((SIZE,), gl.float32, FLAT)
-                    for other in range(first_owner, last_owner + 1, TOGETHER):
-                        place = place_of(other, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
-                        p0 = part_of(Part, place, own, other <= last_owner, CONSUMERS, GROUP, SIZE)
-                        if TOGETHER >= 2:
-                            place = place_of(other + 1, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
-                            p1 = part_of(Part, place, own, other + 1 <= last_owner, CONSUMERS, GROUP, SIZE)
-                        if TOGETHER == 4:
-                            place = place_of(other + 2, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
-                            p2 = part_of(Part, place, own, other + 2 <= last_owner, CONSUMERS, GROUP, SIZE)
-                            place = place_of(other + 3, tile, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
-                            p3 = part_of(Part, place, own, other + 3 <= last_owner, CONSUMERS, GROUP, SIZE)
-                        total_sum += p0
-                        if TOGETHER >= 2:
-                            total_sum += p1
-                        if TOGETHER == 4:
-                            total_sum += p2
-                            total_sum += p3
-                    whole = from_parts(total_sum, TILE_M, SUM)
-                    store_tile(whole, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
-                    gl.store(arrivals, 0)
+                    for block in range(TILE_M // ADDED):
+                        summed = add_parts(
+                            Part, first_owner, last_owner, tile, turns, split, rest, sharers, block * ROWS * ADDED,
+                            SUM_ADDED, ROWS, ADDED, SIZE, EVEN, CONSUMERS, GROUP, TOGETHER,
+                        )  # fmt: skip
+                        store_tile(
+                            summed, exponent, Y, m, rows, row0, y_stride, at_m * (TILE_M // ADDED) + block, row_first,
+                            ADDED, PAIRS,
+                        )  # fmt: skip
+                    gl.store(count, 0)
+    if COPIED:
+        tma.store_wait(0)
     if GROUP == 0:
         if program == 0:
             gl.store(Executed, gl.to_tensor(BUILD_ID).to(gl.uint32))

@@ -7,7 +7,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from triton.language.extra.cuda import gdc_wait
 
-from warptile.kernels.triton.gemm_wgmma.device_shares import share, steps_of, tile_at, tile_of, tiles_of
+from warptile.kernels.triton.gemm_wgmma.device_shares import share, span_of, tile_at, tile_of, turns_of
 from warptile.kernels.triton.gluon_names import copy_box, reinterpreted
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape, is_wide, load_plane, row_bytes
 
@@ -47,25 +47,26 @@ def copy_plane(
 
 @gluon.jit
 def produce(
-    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, planes: gl.constexpr,
+    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, planes: gl.constexpr,
     TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr,
-    GROUP_M: gl.constexpr, EARLY: gl.constexpr, TURN: gl.constexpr, REST: gl.constexpr,
+    EVEN: gl.constexpr, GROUP_M: gl.constexpr, EARLY: gl.constexpr, TURN: gl.constexpr,
 ):  # fmt: skip
     """The copying warp: fills stages as they fall empty."""
     PARTS: gl.constexpr = STEP // 64
     BYTES: gl.constexpr = stage_bytes(planes, TILE_N, TILE_M, STEP)
     program = gl.program_id(0)
-    turns = steps // TURN
-    begin, end = share(program, programs, m, rows, turns, split, TILE_N, TILE_M, REST)
+    begin, end = share(program, steps // TURN, split, rest, sharers, EVEN)
     begin *= TURN
     end *= TURN
-    shared, count = tiles_of(program, programs, begin, end, m, rows, steps, turns, TILE_N, TILE_M, WHOLE, REST)
+    first_turn, end_turn, stride = turns_of(
+        program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN
+    )
     ahead = 0
     if EARLY:
         # Weights do not depend on the launch before; activations do.
-        tile = tile_of(0, program, programs, begin, shared, steps, WHOLE, REST)
+        tile = tile_of(first_turn, program, programs, begin, end, steps, rest, EVEN)
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first, last = steps_of(0, tile, begin, end, shared, steps, WHOLE, REST)
+        first, last = span_of(tile, begin, end, steps, rest, WHOLE, EVEN)
         ahead = gl.minimum(last - first, STAGES)
         for j in gl.static_range(STAGES):
             arrived = full.index(j)
@@ -84,11 +85,11 @@ def produce(
                 )  # fmt: skip
     stage = ahead % STAGES
     phase = 1 - ahead // STAGES
-    for number in range(count):
-        tile = tile_of(number, program, programs, begin, shared, steps, WHOLE, REST)
+    for place in range(first_turn, end_turn, stride):
+        tile = tile_of(place, program, programs, begin, end, steps, rest, EVEN)
         at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first, last = steps_of(number, tile, begin, end, shared, steps, WHOLE, REST)
-        first += gl.where(number == 0, ahead, 0)
+        first, last = span_of(tile, begin, end, steps, rest, WHOLE, EVEN)
+        first += gl.where(place == first_turn, ahead, 0)
         for at in range(first, last):
             mbarrier.wait(empty.index(stage), phase)
             arrived = full.index(stage)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia import hopper
 
 from warptile.kernels.triton.gemm_wgmma.device_shares import share
+from warptile.kernels.triton.gluon_names import barrier, copy_out
 
 
 @gluon.jit
@@ -64,6 +66,20 @@ def store_tile(
 
 
 @gluon.jit
+def copy_tile(acc, exponent, Out, held, token, row):
+    """y of a consumer's sums [64, tokens] through shared memory `held` [tokens, 64], copied while others go on."""
+    unit = gl.convert_layout((exponent << 23).to(gl.float32, bitcast=True), gl.SliceLayout(1, acc.type.layout))
+    TOKENS: gl.constexpr = acc.shape[1]
+    sums = (acc * gl.expand_dims(unit, 1)).to(Out.dtype)
+    # The rows' order, as in `row_numbers`.
+    sums = gl.permute(gl.reshape(sums, (4, 2, 2, 2, 2, TOKENS)), (5, 0, 4, 3, 2, 1))
+    held.store(gl.reshape(sums, (TOKENS, 64)))
+    hopper.fence_async_shared()
+    barrier()
+    copy_out(Out, [token, row], held)
+
+
+@gluon.jit
 def in_parts(acc, TILE_M: gl.constexpr):
     """Sums [ROWS, TILE_M] flat: each lane's four next to each other, neighbouring lanes in neighbouring places."""
     flat = gl.reshape(acc, (acc.shape[0] // 16, 2, 8, TILE_M // 8, 4, 2))
@@ -80,11 +96,9 @@ def from_parts(flat, TILE_M: gl.constexpr, LAYOUT: gl.constexpr):
 
 
 @gluon.jit
-def place_of(
-    program, tile, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M: gl.constexpr, REST: gl.constexpr
-):  # fmt: skip
+def place_of(program, tile, steps, split, rest, sharers, EVEN: gl.constexpr):
     """Where a program keeps its part of a tile: its first tile and its last each have a place of their own."""
-    begin, _ = share(program, programs, m, rows, steps, split, TILE_N, TILE_M, REST)
+    begin, _ = share(program, steps, split, rest, sharers, EVEN)
     return 2 * program + gl.where(begin >= tile * steps, 0, 1)
 
 
@@ -93,3 +107,33 @@ def part_of(Part, place, own, inside, CONSUMERS: gl.constexpr, GROUP: gl.constex
     """A program's part of a tile as it was kept, or zero where it is not `inside`."""
     base = Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE
     return gl.load(base + own, mask=inside & (own >= 0), other=0.0, cache_modifier=".cg")
+
+
+@gluon.jit
+def add_parts(
+    Part, first_owner, last_owner, tile, steps, split, rest, sharers, start, SUM: gl.constexpr, ROWS: gl.constexpr,
+    TOKENS: gl.constexpr, SIZE: gl.constexpr, EVEN: gl.constexpr, CONSUMERS: gl.constexpr, GROUP: gl.constexpr,
+    TOGETHER: gl.constexpr,
+):  # fmt: skip
+    """Sums [ROWS, TOKENS] of a group's rows of a tile and so many tokens, whose part begins at `start` of SIZE: what
+    the programs from first_owner to last_owner kept, in that order. TOGETHER parts are loaded at a time."""
+    total_sum = in_parts(gl.zeros((ROWS, TOKENS), gl.float32, SUM), TOKENS)
+    own = start + gl.arange(0, ROWS * TOKENS, layout=total_sum.type.layout)
+    for other in range(first_owner, last_owner + 1, TOGETHER):
+        place = place_of(other, tile, steps, split, rest, sharers, EVEN)
+        p0 = part_of(Part, place, own, other <= last_owner, CONSUMERS, GROUP, SIZE)
+        if TOGETHER >= 2:
+            place = place_of(other + 1, tile, steps, split, rest, sharers, EVEN)
+            p1 = part_of(Part, place, own, other + 1 <= last_owner, CONSUMERS, GROUP, SIZE)
+        if TOGETHER == 4:
+            place = place_of(other + 2, tile, steps, split, rest, sharers, EVEN)
+            p2 = part_of(Part, place, own, other + 2 <= last_owner, CONSUMERS, GROUP, SIZE)
+            place = place_of(other + 3, tile, steps, split, rest, sharers, EVEN)
+            p3 = part_of(Part, place, own, other + 3 <= last_owner, CONSUMERS, GROUP, SIZE)
+        total_sum += p0
+        if TOGETHER >= 2:
+            total_sum += p1
+        if TOGETHER == 4:
+            total_sum += p2
+            total_sum += p3
+    return from_parts(total_sum, TOKENS, SUM)

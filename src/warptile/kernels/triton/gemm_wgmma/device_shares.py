@@ -24,96 +24,86 @@ def tile_at(tile, rows, m, TILE_N: gl.constexpr, TILE_M: gl.constexpr, GROUP_M: 
 
 
 @gluon.jit
-def shared_steps(programs, m, rows, steps, TILE_N: gl.constexpr, TILE_M: gl.constexpr, REST: gl.constexpr):
-    """(first, total): from which tile on steps are shared evenly, and how many those are.
-
-    With REST 0 from the first tile on; else behind the full rounds of whole tiles that the programs take, but for the
-    last REST - 1 of them, and for one more where programs would have no step.
-    """
-    tiles = ((rows + TILE_N - 1) // TILE_N) * ((m + TILE_M - 1) // TILE_M)
-    first = 0 * tiles
-    if REST > 0:
-        rounds = gl.maximum(tiles // programs - (REST - 1), 0)
-        left = (tiles - rounds * programs) * steps
-        rounds = gl.where((left > 0) & (left < programs), gl.maximum(rounds - 1, 0), rounds)
-        first = rounds * programs
-    return first, (tiles - first) * steps
-
-
-@gluon.jit
-def share(
-    program, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M: gl.constexpr, REST: gl.constexpr
-):  # fmt: skip
-    """[begin, end) of a program's steps, counted through all tiles: of its part of `split` of a tile, or, where split
-    is 0, an even share of those that are shared."""
-    if split > 0:
+def share(program, steps, split, rest, sharers, EVEN: gl.constexpr):
+    """[begin, end) of a program's steps, counted through all tiles: of its part of `split` of a tile; with EVEN, an
+    even share of those of the first `rest` tiles, of which programs from `sharers` on have none."""
+    if EVEN:
+        total = rest * steps
+        begin = total
+        end = total
+        if program < sharers:
+            begin = total * program // sharers
+            end = total * (program + 1) // sharers
+    else:
         tile = program // split
         part = program - tile * split
         begin = tile * steps + steps * part // split
         end = tile * steps + steps * (part + 1) // split
-    else:
-        first, total = shared_steps(programs, m, rows, steps, TILE_N, TILE_M, REST)
-        begin = first * steps + total * program // programs
-        end = first * steps + total * (program + 1) // programs
     return begin, end
 
 
 @gluon.jit
-def tiles_of(
-    program, programs, begin, end, m, rows, steps, turns, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
-    WHOLE: gl.constexpr, REST: gl.constexpr,
+def turns_of(
+    program, programs, begin, end, m, rows, steps, rest, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
+    WHOLE: gl.constexpr, EVEN: gl.constexpr,
 ):  # fmt: skip
-    """(shared, count): tiles that a program's shared steps lie in, which come first, and all its tiles."""
+    """(first, end, stride) of a program's walk through its tiles: with WHOLE every programs-th tile, with EVEN numbers
+    that `tile_of` takes, else the tiles in which its steps lie."""
     if WHOLE:
-        shared = 0 * program
-        tiles = ((rows + TILE_N - 1) // TILE_N) * ((m + TILE_M - 1) // TILE_M)
-        count = (tiles - program + programs - 1) // programs
+        first, last, stride = program, ((rows + TILE_N - 1) // TILE_N) * ((m + TILE_M - 1) // TILE_M), programs
+    elif EVEN:
+        first, stride = 0, 1
+        last = (((rows + TILE_N - 1) // TILE_N) * ((m + TILE_M - 1) // TILE_M) - rest) // programs
+        if end > begin:
+            last += (end - 1) // steps + 1 - begin // steps
     else:
-        shared = gl.where(end > begin, (end - 1) // steps + 1 - begin // steps, 0)
-        count = shared
-        if REST > 0:
-            first, _ = shared_steps(programs, m, rows, turns, TILE_N, TILE_M, REST)
-            count = shared + first // programs
-    return shared, count
+        first, last, stride = begin // steps, (end - 1) // steps + 1, 1
+    return first, last, stride
 
 
 @gluon.jit
-def tile_of(number, program, programs, begin, shared, steps, WHOLE: gl.constexpr, REST: gl.constexpr):
-    """A program's tile of that number."""
-    if WHOLE:
-        tile = program + number * programs
-    else:
-        tile = begin // steps + number
-        if REST > 0:
-            tile = gl.where(number < shared, tile, program + (number - shared) * programs)
-    return tile
+def tile_of(at, program, programs, begin, end, steps, rest, EVEN: gl.constexpr):
+    """The tile at a place of a program's walk. With EVEN, those it shares come first: what they cost besides is hidden
+    behind whole tiles, which then end together."""
+    found = at
+    if EVEN:
+        shared = 0
+        if end > begin:
+            shared = (end - 1) // steps + 1 - begin // steps
+        if at < shared:
+            found = begin // steps + at
+        else:
+            found = rest + program + (at - shared) * programs
+    return found
 
 
 @gluon.jit
-def steps_of(number, tile, begin, end, shared, steps, WHOLE: gl.constexpr, REST: gl.constexpr):
-    """[first, last) of a program's steps of a tile."""
-    first = 0 * tile
+def span_of(tile, begin, end, steps, rest, WHOLE: gl.constexpr, EVEN: gl.constexpr):
+    """[first, last) of a tile's steps that are the program's."""
+    first = 0
     last = steps
     if not WHOLE:
-        first = gl.maximum(begin - tile * steps, 0)
-        last = gl.minimum(end - tile * steps, steps)
-        if REST > 0:
-            first = gl.where(number < shared, first, 0)
-            last = gl.where(number < shared, last, steps)
+        if begin > tile * steps:
+            first = begin - tile * steps
+        if end - tile * steps < steps:
+            last = end - tile * steps
+        if EVEN:
+            if tile >= rest:
+                last = steps
     return first, last
 
 
 @gluon.jit
-def owners(
-    tile, programs, m, rows, steps, split, TILE_N: gl.constexpr, TILE_M: gl.constexpr, REST: gl.constexpr
-):  # fmt: skip
-    """(first, last) of the programs that share a tile."""
-    if split > 0:
+def owners(tile, steps, split, rest, sharers, EVEN: gl.constexpr):
+    """(first, last) of the programs that share a tile; the same number twice where it is one program's."""
+    if EVEN:
+        first = 0
+        last = 0
+        if tile < rest:
+            total = rest * steps
+            first = ((tile * steps + 1) * sharers - 1) // total
+            last = ((tile * steps + steps) * sharers - 1) // total
+    else:
         first = tile * split
         last = first + split - 1
-    else:
-        start, total = shared_steps(programs, m, rows, steps, TILE_N, TILE_M, REST)
-        at = (tile - start) * steps
-        first = ((at + 1) * programs - 1) // gl.maximum(total, 1)
-        last = ((at + steps) * programs - 1) // gl.maximum(total, 1)
     return first, last

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
 from warptile.kernels.triton.gluon_marks import mark_arrive, mark_free
+from warptile.kernels.triton.gluon_names import barrier
 from warptile.layouts.triton.lane_layouts import lane_layout
 
 
@@ -80,3 +81,20 @@ def give_back(empty, FREE: gl.constexpr):
     if FREE:
         mark_arrive()
     mbarrier.arrive(empty)
+
+
+@gluon.jit
+def next_place(place, phase, RING: gl.constexpr):
+    """The ring's place after this one, and its phase."""
+    place += 1
+    if place == RING:
+        place = 0
+        phase ^= 1
+    return place, phase
+
+
+@gluon.jit
+def copied():
+    """Wait until what is copied out of shared memory has been read there."""
+    tma.store_wait(0)
+    barrier()

@@ -42,7 +42,8 @@ def registers(tile: WgmmaTile, operand: str) -> tuple[int, int]:
         return 112, LEAST_REGISTERS
     if not tile.lean:
         return 240, LEAST_REGISTERS
-    consuming = (136 if rules.sums_of(tile) <= 64 else 184) + 16 * (tile.split_k != 1) + 16 * (operand == "bf16")
+    sharing = (32 if tile.added else 16) if tile.split_k != 1 else 0
+    consuming = (136 if rules.sums_of(tile) <= 64 else 184) + sharing + 16 * (operand == "bf16")
     return consuming, min(MOST_REGISTERS, 3 * LAUNCH_REGISTERS - 2 * consuming)
 
 
@@ -71,6 +72,8 @@ class GemmWgmma:
         planes = lane_planes(common.arranged(problem))
         boxes = [Box("X", problem.x_dtype, (t.tile_m, rules.PART), 128)]
         boxes += [Box(f"D{i}", *box(plane, t.tile_n)) for i, plane in enumerate(planes)]
+        if t.copied:
+            boxes.append(Box("Out", problem.y_dtype, (t.tile_m, t.rows), 128))
         consumer, producer = registers(t, problem.x_dtype)
         build = Build(
             function=DEVICE,
@@ -83,6 +86,7 @@ class GemmWgmma:
             ),
             constants=(
                 *((f"D{i}", None) for i in range(len(planes), MOST_PLANES)),
+                *(() if t.copied else (("Out", None),)),
                 ("L", common.parameters(problem)),
                 ("PLANES", planes),
                 ("CONSUMERS", t.consumers),
@@ -91,18 +95,21 @@ class GemmWgmma:
                 ("STEP", t.tile_k),
                 ("STAGES", t.stages),
                 ("WHOLE", t.split_k == 1),
+                ("EVEN", t.split_k == 0),
                 ("GROUP_M", t.group_m),
                 ("BF16", problem.x_dtype == "bf16"),
+                ("ADDED", t.added or t.tile_m),
                 ("EARLY", bool(t.early)),
                 ("PAIRS", bool(t.pairs)),
                 ("TURN", t.turn),
                 ("AHEAD", rules.sums_of(t) < rules.MOST_SUMS[2]),
                 ("HOLD", bool(t.hold)),
                 ("FREE", bool(t.free)),
-                ("REST", t.rest),
+                ("RING", t.ring),
+                ("COPIED", bool(t.copied)),
+                ("DIRECT", bool(t.direct)),
                 ("CONSUMER_REGISTERS", consumer),
                 ("PRODUCER_REGISTERS", producer),
-                ("DIRECT", bool(t.direct)),
             ),
             aligned=("W", "Part", "k"),
             warps=4,
@@ -113,13 +120,14 @@ class GemmWgmma:
             marked=bool(t.free),
         )
         program = Program(ENQUEUE, (build,))
-        return program.source(3, common.SCALARS + 4, 128 * (t.consumers + 1), limits.subgroup)
+        return program.source(3, common.SCALARS + 7, 128 * (t.consumers + 1), limits.subgroup)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
     ) -> tuple[Launch, ...]:
         t = own(tile)
         planes = len(lane_planes(common.arranged(problem)))
+        pieces = [(piece, rules.shares_of(t, problem.m, piece.rows, problem.k)) for piece in w.slices]
         return tuple(
             Launch(
                 binary=binary,
@@ -127,13 +135,16 @@ class GemmWgmma:
                 scalars=(
                     *common.scalars(problem, piece, problem.k, problem.n),
                     t.split_k,
+                    shares.rest,
+                    shares.sharers,
                     planes,
+                    t.copied,
                     t.tile_n * t.tile_m,
                     rules.tiles_of(t, problem.m, piece.rows) * t.consumers,
                 ),
-                grid=(rules.programs_of(t, problem.m, piece.rows, problem.k), 1, 1),
+                grid=(shares.programs, 1, 1),
             )
-            for piece in w.slices
+            for piece, shares in pieces
         )
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:

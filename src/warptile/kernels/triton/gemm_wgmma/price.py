@@ -11,9 +11,8 @@ from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
 from warptile.kernels.triton.gemm_wgmma.rules import (
     PART,
-    programs_of,
     shared_bytes,
-    shared_tiles,
+    shares_of,
     sums_of,
     tiles_of,
 )
@@ -30,14 +29,16 @@ LAUNCH_SECONDS, EARLY_SECONDS = 2.0e-6, 1.4e-6
 REDUCE_SECONDS = 1.5e-6
 PART_SECONDS = 6e-7
 """Adding one more part of 128 x 128 sums."""
-WIDE_SUMS, WIDE_REDUCE = 128, 4.0
+WIDE_SUMS, WIDE_REDUCE, WIDE_ADDED = 128, 4.0, 2.5
 """Parts of more sums a lane are added one after the other, which takes so many times as long."""
 FEW, FEW_EXPOSED, FEW_DRAIN, FEW_SHALLOW = 32, 1.3, 1e-7, 4.0
-"""Up to so many tokens nothing hides what decoding waits for: its instructions take so many times their issue, a turn of
-the loop ends with its barrier and loads, and two stages cost so much (three a quarter of it, and so on by squares)."""
+"""Up to so many tokens nothing hides what decoding waits for: its instructions take so many times their issue, a turn
+of the loop ends with its barrier and loads, and two stages cost so much (three a quarter, and so on by squares)."""
 LEAST_STEP_SECONDS = 2.5e-7
 START_SECONDS = 1.5e-6
 END_SECONDS = 1.5e-6
+COPIED_END = 0.5
+"""Of an end, where y leaves while the next tile begins."""
 EXPOSED = ((64, 0.65), (128, 0.12), (256, 0.05))
 """Share of decode that matrix instructions of up to so many columns do not hide: both want the register file."""
 DRAIN_SECONDS = ((64, 0.8e-7), (128, 1.5e-7), (256, 0.0))
@@ -73,15 +74,16 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     vector = limits.fp32_tflops * 1e12 or 6.7e13
     bandwidth = limits.read_gb_per_s * 1e9 or 4.8e12
     tiles = tiles_of(tile, problem.m, problem.n)
-    programs = programs_of(tile, problem.m, problem.n, problem.k)
+    shares = shares_of(tile, problem.m, problem.n, problem.k)
+    programs, shared = shares.programs, shares.rest
     steps = problem.k // step
-    shared = shared_tiles(tile, problem.m, problem.n, problem.k) if tile.split_k == 0 else 0
     if tile.split_k == 0:
-        most = (tiles - shared) // programs * steps + ceil_div(shared * steps, programs)
+        most = (tiles - shared) // programs * steps + ceil_div(shared * steps, shares.sharers)
     else:
         most = ceil_div(steps, tile.split_k) * ceil_div(tiles * tile.split_k, programs)
     rounds = ceil_div(programs, units)
-    ends = ceil_div(tiles, programs) * (END_SECONDS if programs < tiles else START_SECONDS + END_SECONDS)
+    after = END_SECONDS * (COPIED_END if tile.copied else 1.0)
+    ends = ceil_div(tiles, programs) * (after if programs < tiles else START_SECONDS + after)
     weights = sum(row_bytes(p) for p in lane_planes(arranged(problem))) * tile.tile_n
     held = max(1, tile.tile_m // 8)
     matrix = 2.0 * tile.tile_n * 8 * held * step / (SUSTAINED * vector * architecture(limits).matrix / units)
@@ -98,23 +100,24 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     one *= (LEAN if tile.lean and tile.turn > 1 else 1.0) * (1.0 if tile.free else MEETING)
     one += (FEW_DRAIN * tile.rows / 64 if few else _of(DRAIN_SECONDS, tile.tile_m)) / tile.turn
     one = max(one, cache * (1.0 if tile.free else MEETING), LEAST_STEP_SECONDS)
-    one *= 1.0 + (FEW_SHALLOW if few else SHALLOW) / max(1, tile.stages - 1) ** 2
+    depth = tile.ring * PART / step if tile.ring else tile.stages
+    one *= 1.0 + (FEW_SHALLOW if few else SHALLOW) / max(1.0, depth - 1) ** 2
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
-    shares = tile.split_k != 1
     # Programs that share evenly leave up to two tiles each to be added up.
-    left = (2.0 if tile.split_k == 0 else 1.0) if shares else 0.0
+    left = 0.0 if tile.split_k == 1 else 1.0 if tile.split_k else 2.0
     parts_seconds = 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
-    wide = WIDE_REDUCE if sums_of(tile) > WIDE_SUMS else 1.0
+    wide = (WIDE_ADDED if tile.added else WIDE_REDUCE) if sums_of(tile) > WIDE_SUMS else 1.0
     reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
     if tile.rest:
         # Every program keeps a part where a round of tiles is shared; else few do, and each sum has many.
-        adding = PART_SECONDS * (ceil_div(programs, max(1, shared)) + 1) + (parts_seconds if tile.rest > 1 else 0.0)
+        adding = PART_SECONDS * (ceil_div(shares.sharers, max(1, shared)) + 1)
+        adding += parts_seconds if tile.rest > 1 else 0.0
         reduce = REDUCE_SECONDS + wide * adding if shared else 0.0
     if tile.split_k == 0 and most:
-        one *= 1.0 + (SPREAD - 1.0) * ceil_div(shared * steps, programs) / most
+        one *= 1.0 + (SPREAD - 1.0) * ceil_div(shared * steps, shares.sharers) / most
     seconds = max(rounds * most * one, memory) + rounds * ends + reduce
     seconds += EARLY_SECONDS if tile.early else LAUNCH_SECONDS
     seconds *= 1.0 + HOT * (min(slots, HOTTEST) - COOL) * (1.0 - exp(-problem.m / HEATING_TOKENS))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import arranged, device_rules, powers_of_two, shape_rules
@@ -16,10 +18,10 @@ MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
-FLAGS = ("early", "pairs", "lean", "hold", "free", "direct")
+FLAGS = ("early", "pairs", "lean", "hold", "free", "direct", "copied")
 TURNS = (1, 2, 4, 8)
-MOST_REST = 2
 BARRIER_BYTES = 16
+LEAST_STAGES, LEAST_RING = 2, 3
 MOST_COUNTED = 1 << 31
 # A warp-specialized program keeps its partitions' arguments and states there.
 FIXED_BYTES = 1024
@@ -28,6 +30,8 @@ FIXED_BYTES = 1024
 def shared_bytes(tile: WgmmaTile, problem: Problem) -> int:
     """Shared bytes of a program's stages and barriers; the compiler adds up to `FIXED_BYTES`."""
     weights = sum(row_bytes(plane) for plane in lane_planes(arranged(problem))) * tile.tile_n
+    if tile.ring:
+        return tile.stages * (weights + BARRIER_BYTES) + tile.ring * (2 * tile.tile_m * PART + BARRIER_BYTES)
     return tile.stages * (2 * tile.tile_m * tile.tile_k + weights + BARRIER_BYTES)
 
 
@@ -36,24 +40,28 @@ def tiles_of(tile: WgmmaTile, m: int, n: int) -> int:
     return ceil_div(n, tile.tile_n) * ceil_div(m, tile.tile_m)
 
 
-def programs_of(tile: WgmmaTile, m: int, n: int, k: int) -> int:
-    """Programs of a launch: at most one a step where they share all steps."""
+@dataclass(frozen=True)
+class Shares:
+    """Programs of a launch, of which `sharers` share the steps of `rest` tiles; the other tiles are whole, as many a
+    program."""
+
+    programs: int
+    rest: int
+    sharers: int
+
+
+def shares_of(tile: WgmmaTile, m: int, n: int, k: int) -> Shares:
+    """How a launch's programs share the tiles of y[m, n]: no step of a share is empty."""
     tiles = tiles_of(tile, m, n)
-    if tile.split_k == 0:
-        return min(tile.programs, tiles * (k // tile.tile_k // tile.turn))
-    return min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
-
-
-def shared_tiles(tile: WgmmaTile, m: int, n: int, k: int) -> int:
-    """Tiles whose steps the programs of a tile with split_k = 0 share evenly; the device code's `shared_steps`."""
-    tiles, programs = tiles_of(tile, m, n), programs_of(tile, m, n, k)
-    if not tile.rest:
-        return tiles
-    rounds = max(tiles // programs - (tile.rest - 1), 0)
-    left = (tiles - rounds * programs) * (k // tile.tile_k // tile.turn)
-    if 0 < left < programs:
-        rounds = max(rounds - 1, 0)
-    return tiles - rounds * programs
+    if tile.split_k:
+        programs = min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
+        return Shares(programs, 0, programs)
+    turns = k // tile.tile_k // tile.turn
+    programs = min(tile.programs, tiles * turns)
+    rounds = max(0, tiles // programs + 1 - tile.rest) if tile.rest else 0
+    rest = tiles - rounds * programs
+    sharers = max(1, min(programs, rest * min(turns, tile.parts or turns)))
+    return Shares(programs if rounds else sharers, rest, sharers)
 
 
 def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
@@ -87,10 +95,23 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.split_k < 0 or (tile.split_k == 0 and tile.programs < 1) or (tile.split_k > 1 and tile.programs):
         numbers = f"{tile.split_k}, {tile.programs}"
         broken.append(BrokenRule("programs >= 1 with split_k = 0, none with split_k > 1", numbers))
-    if tile.stages < 1 or tile.group_m < 1:
-        broken.append(BrokenRule("stages, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
-    if tile.rest not in (0, 1, MOST_REST) or (tile.rest and tile.split_k):
-        broken.append(BrokenRule(f"rest is 0 to {MOST_REST}, 0 unless split_k = 0", f"{tile.rest}, {tile.split_k}"))
+    if tile.rest not in (0, 1, 2) or tile.parts < 0 or (tile.split_k and (tile.rest or tile.parts)):
+        numbers = f"{tile.rest}, {tile.parts}, {tile.split_k}"
+        broken.append(BrokenRule("rest is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0", numbers))
+    if tile.ring and (tile.ring < LEAST_RING or tile.consumers != 2 or step != 2 * PART):
+        rule = f"ring >= {LEAST_RING}, for two consumers and steps of {2 * PART}"
+        broken.append(BrokenRule(rule, f"{tile.ring}, {tile.consumers}, {step}"))
+    if tile.copied and (tile.consumers * PART != step or tile.rows != 64 or tile.split_k > 1 or problem.n % 8):
+        rule = "copied is for as many consumers of 64 rows as a step has parts, without split_k, n % 8 = 0"
+        broken.append(BrokenRule(rule, f"{tile.consumers}, {tile.rows}, {tile.split_k}, n = {problem.n}"))
+    elif tile.copied and problem.x_dtype != problem.y_dtype:
+        broken.append(BrokenRule("copied: y has x's type", f"{problem.x_dtype}, {problem.y_dtype}"))
+    if tile.added and (tile.split_k == 1 or not LEAST_TOKENS <= tile.added <= tile.tile_m or tile.tile_m % tile.added):
+        rule = f"added, where tiles are shared, divides tile_m and is at least {LEAST_TOKENS}"
+        broken.append(BrokenRule(rule, f"{tile.added}, {tile.tile_m}"))
+    # A stage is asked for before the one before it is given back.
+    if tile.stages < LEAST_STAGES or tile.group_m < 1:
+        broken.append(BrokenRule(f"stages >= {LEAST_STAGES}, group_m >= 1", f"{tile.stages}, {tile.group_m}"))
     flags = {name: getattr(tile, name) for name in FLAGS}
     if set(flags.values()) - {0, 1}:
         broken.append(BrokenRule(f"{', '.join(FLAGS)} are 0 or 1", ", ".join(map(str, flags.values()))))

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import arranged
-from warptile.kernels.triton.gemm_wgmma.rules import broken_rules, tiles_of
+from warptile.kernels.triton.gemm_wgmma.rules import LEAST_STAGES, broken_rules, tiles_of
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 
 TOKEN_TILES = (16, 32, 64, 128, 256)
 STAGES = (5, 3)
-LEAST_STAGES, MOST_STAGES = 2, 8
+MOST_STAGES = 8
 STOCK_TOKENS = 128
+ADDED_TOKENS = 32
+FEW_PARTS = 4
+"""Programs that share a tile at most, where only a rest is shared: more parts take longer to add."""
 SHAPES = ((2, 64), (2, 128), (4, 64))
 LOOPS = tuple(
     dict(zip(("turn", "hold", "free", "lean"), loop, strict=True))
@@ -50,7 +53,7 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
 def _stages(base: WgmmaTile, problem: Problem, limits: Limits) -> int:
     """The most stages whose shared bytes a program has; 0 where a rule breaks that stages do not mend."""
     found = 0
-    for stages in range(1, MOST_STAGES + 1):
+    for stages in range(LEAST_STAGES, MOST_STAGES + 1):
         tile = WgmmaTile(**{**base.fields(), "stages": stages, "turn": 1})  # type: ignore[arg-type]
         if broken_rules(tile, problem, limits):
             break
@@ -68,16 +71,24 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
             # As many as there are units, and as few as need no more turns.
             for programs in dict.fromkeys((units, ceil_div(tiles, ceil_div(tiles, units)))):
                 yield _changed(base, 1, programs, group_m)
-        if tiles % units and tiles < 4 * units:
+                if base.tile_m == TOKEN_TILES[-1]:
+                    yield _changed(base, 1, programs, group_m, copied=1)
+        if not tiles % units:
+            continue
+        added = max(ADDED_TOKENS, base.tile_m // 4)
+        if tiles < 4 * units:
             yield _changed(base, 0, units, group_m)
-        if tiles % units and tiles > units:
-            for rest in (1, 2) if tiles > 2 * units else (1,):
-                yield _changed(base, 0, units, group_m, rest)
+            if base.tile_m >= 2 * ADDED_TOKENS:
+                yield _changed(base, 0, units, group_m, added=added)
+        if tiles > units and base.tile_m >= ADDED_TOKENS:
+            yield _changed(base, 0, units, group_m, rest=1, parts=FEW_PARTS, added=added)
+            if tiles > 2 * units:
+                yield _changed(base, 0, units, group_m, rest=2, added=added)
 
 
-def _changed(base: WgmmaTile, split: int, programs: int, group_m: int, rest: int = 0) -> WgmmaTile:
-    fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m, "rest": rest}
-    return WgmmaTile(**fields)  # type: ignore[arg-type]
+def _changed(base: WgmmaTile, split: int, programs: int, group_m: int, **further: int) -> WgmmaTile:
+    fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m, **further}
+    return WgmmaTile(**fields)
 
 
 def stock(problem: Problem, limits: Limits) -> WgmmaTile | None:

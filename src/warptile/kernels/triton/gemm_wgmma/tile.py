@@ -21,9 +21,13 @@ class WgmmaTile(Tile):
     their loop needs, so that the compiler makes weights where they are multiplied instead of moving them there. turn:
     steps of a turn of the loop, within which the matrix unit always has work. hold: 1 keeps the decode of the next part
     before the wait for the matrix unit. free: 1 spares a group's warps from meeting twice a step; each gives stages
-    back by itself. rest, with split_k = 0: what programs share evenly is only what full rounds of whole tiles leave
-    (1), or that and the tiles of one round (2); 0: everything. direct: 1 makes bf16 weights in bf16, of scales rounded
-    to it, instead of rounding what fp16 made: fewer instructions, about twice the rounding error.
+    back by itself. rest, with split_k = 0: programs take whole tiles as long as each has as many, and only the steps
+    of the rest are shared (1), or of the rest and one tile a program (2). parts: how many programs may share such a
+    tile at most, 0 for any number. added: tokens whose parts are added at a time, 0 for all of a tile's. ring: parts of
+    64 k of activations that are in shared memory at a time, in a ring of their own; 0: those of `stages`. copied: 1
+    brings y to memory through a tile's last stage, by a copy that goes on while the next tile begins. direct: 1 makes
+    bf16 weights in bf16, of scales rounded to it, instead of rounding what fp16 made: fewer instructions, about twice
+    the rounding error.
     """
 
     kernel: ClassVar[str] = "triton.gemm_wgmma"
@@ -45,6 +49,10 @@ class WgmmaTile(Tile):
     free: int = 0
     rest: int = 0
     direct: int = 0
+    parts: int = 0
+    added: int = 0
+    ring: int = 0
+    copied: int = 0
 
     @property
     def tile_n(self) -> int:
