@@ -2,10 +2,12 @@
 
     python benchmarks/offline_spills.py --out spills.json                       every format and card: hours
     python benchmarks/offline_spills.py --formats Q4_K,PTQ1_0 --devices gfx1100,sm_90 --m 128 --out spills.json
+    python benchmarks/offline_spills.py --table TABLE.json --devices h200 --out spills.json   what that table serves
 
-Each kernel's stock tile and its tile of least price; the same program is compiled once. Results are added to --out, and
-what it holds of the same source and compiler is not compiled again. Exit code 1 where a tile spills in its loop or does
-not compile.
+Each kernel's stock tile and its tile of least price, or with --table every point's tile; the same program is compiled
+once. Results are added to --out, and what it holds of the same source and compiler is not compiled again. Exit code 1
+where a tile spills in its loop or does not compile. The compiler is this process's Triton: a table's answer counts for
+the version that its points name.
 """
 
 from __future__ import annotations
@@ -20,14 +22,17 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+if TYPE_CHECKING:
+    from warptile.contracts import Kernel, Problem, Tile
+
 DEVICES = ("gfx1100", "gfx1200", "gfx942", "sm_80", "sm_86", "sm_89", "sm_90", "sm_120")
 TOKENS = (1, 16, 128, 512)
-Wanted = tuple[str, str, str, int, str, str]
-"""(device, kernel, format, m, dtype, tile)"""
+Wanted = tuple[str, "Problem", str]
+"""(device, problem, tile)"""
 
 
 def arguments() -> argparse.Namespace:
@@ -35,6 +40,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--devices", default=",".join(DEVICES), help="cards or architectures, separated by commas")
     parser.add_argument("--formats", default="", help="separated by commas; default: every format")
     parser.add_argument("--kernels", default="", help="separated by commas; default: every Triton kernel")
+    parser.add_argument("--table", type=Path, help="a table's file: what it serves, on the one card of --devices")
     parser.add_argument("--m", default=",".join(map(str, TOKENS)))
     parser.add_argument("--dtype", default="fp16", help="type of x and y")
     parser.add_argument("--n", type=int, default=4096)
@@ -47,28 +53,45 @@ def arguments() -> argparse.Namespace:
 
 def wanted(options: argparse.Namespace) -> Iterator[tuple[str, Wanted]]:
     """(key of the program and the card's compiler, what to compile), each key once."""
-    from warptile import devices, formats, kernels, offline
-    from warptile.check import problem_of
+    from warptile import devices
     from warptile.kernels.triton.matrix import architecture
     from warptile.runtimes.triton.require import require_triton
 
     compiler = require_triton().__version__
-    names = options.formats.split(",") if options.formats else list(formats.all_formats())
-    only = [kernels.by_name(name) for name in options.kernels.split(",")] if options.kernels else None
     seen: set[str] = set()
     for device in options.devices.split(","):
         limits = devices.compile_only(device)
-        for name in names:
-            for m in map(int, options.m.split(",")):
-                problem = problem_of(name, options.n, options.k, m, options.dtype)
-                for kernel, tile, _ in offline.shipped_tiles(problem, limits, only):
-                    text = kernel.source(tile, problem, limits).text
-                    code = _device_code(text)
-                    parts = [compiler, architecture(limits).name, text, code]
-                    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
-                    if key not in seen:
-                        seen.add(key)
-                        yield key, (device, kernel.name, name, m, options.dtype, tile.text())
+        for kernel, problem, tile in served(options.table) if options.table else unmeasured(options, device):
+            text = kernel.source(tile, problem, limits).text
+            parts = [compiler, architecture(limits).name, text, _device_code(text)]
+            key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
+            if key not in seen:
+                seen.add(key)
+                yield key, (device, problem, tile.text())
+
+
+def unmeasured(options: argparse.Namespace, device: str) -> Iterator[tuple[Kernel, Problem, Tile]]:
+    """What stands for each matmul of the options where nothing was measured."""
+    from warptile import devices, formats, kernels, offline
+    from warptile.check import problem_of
+
+    only = [kernels.by_name(name) for name in options.kernels.split(",")] if options.kernels else None
+    for name in options.formats.split(",") if options.formats else formats.all_formats():
+        for m in map(int, options.m.split(",")):
+            problem = problem_of(name, options.n, options.k, m, options.dtype)
+            for kernel, tile, _ in offline.shipped_tiles(problem, devices.compile_only(device), only):
+                yield kernel, problem, tile
+
+
+def served(path: Path) -> Iterator[tuple[Kernel, Problem, Tile]]:
+    """What each point of a table serves."""
+    from warptile import kernels
+    from warptile.tables.table import read_file
+
+    for key, points in read_file(path)[1].items():
+        for m, point in points.items():
+            kernel, tile = kernels.parse_tile(point.tile)
+            yield kernel, key.problem(m), tile
 
 
 def _device_code(text: str) -> str:
@@ -80,22 +103,21 @@ def _device_code(text: str) -> str:
     return hashlib.sha256(b"".join(f.read_bytes() for f in sorted(files))).hexdigest()
 
 
-def compiled(item: Wanted, n: int, k: int) -> dict[str, Any]:
+def compiled(item: Wanted) -> dict[str, Any]:
     """What the compiler says of one tile."""
     from warptile import devices, kernels, offline
-    from warptile.check import problem_of
 
-    device, _, name, m, dtype, text = item
+    device, problem, text = item
     kernel, tile = kernels.parse_tile(text)
-    report = offline.compile_tiles(
-        problem_of(name, n, k, m, dtype), devices.compile_only(device), [(kernel, tile, "shipped")]
-    )
+    report = offline.compile_tiles(problem, devices.compile_only(device), [(kernel, tile, "shipped")])
     (found,) = report.tiles
     return {
         "device": device,
-        "format": name,
-        "m": m,
-        "dtype": dtype,
+        "format": problem.format,
+        "n": problem.n,
+        "k": problem.k,
+        "m": problem.m,
+        "dtype": problem.x_dtype,
         "tile": text,
         "failed": found.failed,
         "builds": [
@@ -117,13 +139,15 @@ def compiled(item: Wanted, n: int, k: int) -> dict[str, Any]:
 
 def main() -> int:
     options = arguments()
+    if options.table and "," in options.devices:
+        raise SystemExit("--table: name the one card that it is of with --devices")
     begin = time.monotonic()
     held: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     todo = list(wanted(options))
     missing = [(key, item) for key, item in todo if key not in held]
     print(f"{len(todo)} programs, {len(missing)} to compile", flush=True)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        jobs = {pool.submit(compiled, item, options.n, options.k): key for key, item in missing}
+        jobs = {pool.submit(compiled, item): key for key, item in missing}
         for job in as_completed(jobs):
             if job.cancelled():
                 continue
