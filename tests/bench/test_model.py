@@ -72,6 +72,23 @@ def test_another_programs_trouble_is_one_line(tmp_path: Path) -> None:
         run_llama_bench(broken, tmp_path / "model.gguf", Cases())
 
 
+@pytest.mark.filterwarnings("ignore::warptile.routing.UntunedWarning")
+def test_own_rows_outlive_another_programs_trouble(
+    tmp_path: Path, software_device: str, places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise minutes of measuring are lost to a llama-bench that cannot read the file."""
+    model = write_tiny(tmp_path / "model.gguf", "llama", layers=1)
+    broken = tmp_path / "llama-bench"
+    broken.write_text("#!/bin/sh\necho no model >&2\nexit 3\n")
+    broken.chmod(0o755)
+    words = ["bench", "model", str(model), "--device", software_device, "-p", "8", "-n", "0", "-r", "1"]
+    folders = ["--state", str(places.state), "--cache", str(places.cache)]
+    assert run([*words, "--versus", str(broken), "--json", *folders]) == 2
+    shown = capsys.readouterr()
+    assert [row["test"] for row in json.loads(shown.out)["rows"]] == ["pp8"]
+    assert "exit code 3: no model" in shown.err.splitlines()[-1]
+
+
 def test_what_cannot_be_measured_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "model", str(tmp_path / "m.gguf"), "-p", "0", "-n", "0"]) == 2
     assert run(["bench", "model", str(tmp_path / "m.gguf"), "-d", "x"]) == 2

@@ -53,13 +53,19 @@ def model(
 
     report = bench_model(path, device, tests, cpu, options.places(state, cache), say)
     theirs: tuple[str, tuple[RateRow, ...]] | None = None
+    failed: UnusableInput | None = None
     if versus is not None:
         say(f"running {versus}")
-        theirs = run_llama_bench(versus, path, tests)
+        try:
+            theirs = run_llama_bench(versus, path, tests)
+        except UnusableInput as error:
+            failed = error  # raised below: this program's rows took minutes and are shown first
     if json:
         show.print_json(_document(report, theirs))
     else:
         _print(report, theirs)
+    if failed is not None:
+        raise failed
 
 
 def _counts(option: str, text: str, least: int = 0) -> tuple[int, ...]:
