@@ -29,7 +29,7 @@ LAUNCH_SECONDS, EARLY_SECONDS = 2.0e-6, 1.4e-6
 REDUCE_SECONDS = 1.5e-6
 PART_SECONDS = 6e-7
 """Adding one more part of 128 x 128 sums."""
-WIDE_SUMS, WIDE_REDUCE = 128, 4.0
+WIDE_SUMS, WIDE_REDUCE, WIDE_ADDED = 128, 4.0, 2.5
 """Parts of more sums a lane are added one after the other, which takes so many times as long."""
 FEW, FEW_EXPOSED, FEW_DRAIN = 32, 1.35, 1e-7
 """Up to so many tokens nothing hides what decoding waits for: its instructions take so many times their issue, and a
@@ -108,7 +108,7 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     # Programs that share evenly leave up to two tiles each to be added up.
     left = 0.0 if tile.split_k == 1 else 1.0 if tile.split_k else 2.0
     parts_seconds = 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
-    wide = WIDE_REDUCE if sums_of(tile) > WIDE_SUMS and not tile.added else 1.0
+    wide = (WIDE_ADDED if tile.added else WIDE_REDUCE) if sums_of(tile) > WIDE_SUMS else 1.0
     reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
     if tile.rest:

@@ -88,7 +88,7 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
 
 def _changed(base: WgmmaTile, split: int, programs: int, group_m: int, **further: int) -> WgmmaTile:
     fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m, **further}
-    return WgmmaTile(**fields)  # type: ignore[arg-type]
+    return WgmmaTile(**fields)
 
 
 def stock(problem: Problem, limits: Limits) -> WgmmaTile | None:
