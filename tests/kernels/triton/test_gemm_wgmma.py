@@ -145,31 +145,39 @@ import json, sys
 from pathlib import Path
 from warptile import devices, kernels, offline
 from warptile.contracts import Problem
-kernel, tile = kernels.parse_tile(
-    "triton.gemm_wgmma:tile_m=128,tile_k=128,stages=4,split_k=0,programs=132,early=1,turn=2,free=1,rest=1,added=32"
-)
-problem = Problem("Q4_K", 4096, 14336, 128, "bf16", "bf16")
+kernel, tile = kernels.parse_tile(sys.argv[2])
+problem = Problem(sys.argv[3], 4096, 14336, 512, sys.argv[4], sys.argv[4])
 report = offline.compile_tiles(problem, devices.by_name("h200", "cuda"), [(kernel, tile, "given")], Path(sys.argv[1]))
 print(json.dumps(report.to_json()))
 """
+SHARED = "tile_m=128,tile_k=128,stages=4,split_k=0,programs=132,early=1,turn=2,free=1,rest=1,added=32"
+COPYING = "tile_m=256,tile_k=128,stages=4,early=1,free=1,ring=5,copied=1"
 
 
-def test_the_compiler_keeps_the_loop_in_registers(tmp_path: Path, h200: Limits) -> None:
-    """Two consumers of eight matrix instructions a step, two steps a turn, nothing spilled in their loops, shared bytes
-    as priced; the compiler's PTX has its marks where they are expected."""
+@pytest.mark.parametrize(
+    ("text", "format", "dtype", "matrix"), [(SHARED, "Q4_K", "bf16", 32), (COPYING, "Q6_K", "fp16", 16)]
+)
+def test_the_compiler_keeps_the_loop_in_registers(
+    tmp_path: Path, text: str, format: str, dtype: str, matrix: int
+) -> None:
+    """Two consumers of eight matrix instructions a step, nothing spilled in their loops, shared bytes as priced; the
+    compiler's PTX has its marks where they are expected."""
     pytest.importorskip("triton")
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-    command = [sys.executable, "-W", "ignore", "-c", COMPILED, str(tmp_path)]
+    text = f"triton.gemm_wgmma:{text}"
+    command = [sys.executable, "-W", "ignore", "-c", COMPILED, str(tmp_path), text, format, dtype]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     (tile,) = json.loads(done.stdout)["tiles"]
     assert tile["good"], tile
     (build,) = tile["builds"]
-    assert build["code"]["matrix"] == 32
+    assert build["code"]["matrix"] == matrix
     assert build["code"]["loops"] >= 2
     assert build["resident_threads"] == 384
-    paper = shared_bytes(WgmmaTile(128, 128, 4), Problem("Q4_K", 4096, 14336, 128, "bf16", "bf16"))
+    own = kernels.parse_tile(text)[1]
+    assert isinstance(own, WgmmaTile)
+    paper = shared_bytes(own, Problem(format, 4096, 14336, 512, dtype, dtype))
     assert paper <= build["shared_bytes"] <= paper + FIXED_BYTES
 
 
