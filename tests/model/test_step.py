@@ -93,8 +93,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 from warptile import formats
-from warptile.layouts.triton import arrangement, repack_device
-from warptile.layouts.triton.parameters import decoder_parameters
+from warptile.layouts.triton import repack, repack_device
 from warptile.model.step import attention_device, device
 kinds = {"X": "*fp16", "Y": "*fp16", "After": "*fp16", "Weight": "*fp16", "Out": "*fp16"}
 kinds |= {n: "*fp16" for n in ("Gate", "Up", "Logits", "Q", "K", "V", "QBias", "KBias", "VBias", "QNorm", "KNorm")}
@@ -116,11 +115,9 @@ for function in (device.gated, device.pick, attention_device.rotate, attention_d
     if function is repack_device.move_rows:
         del flags["W"]
         kinds |= {"Source": "*u8", "W": "*i32", "Tables": "*i32", "Out": "*u8"}
-        # Q8_0, rows of 128 elements: a plane of 32 words with one mask for all, and one of 4 scales.
-        codes = (4, 32, 32, 32, 128, 2, 2, 0, 1, 0xFF00FF, 0, 0xFF00FF00, 8, 0xFF, 0, 0xFF00, 8)
-        scales = (104, 4, 4, 16, 128, 1, 1, 0, 0, 0xFFFF, 0)
-        flags |= {"PLANES": (2, 3, 3 + len(codes), *codes, *scales), "SPANS": 1, "UNIT": 2, "EVEN": True, "STEPS": 4}
-        flags["L"] = decoder_parameters(arrangement(formats.by_name("Q8_0").layout, 128))
+        # What packing itself takes for rows of 128 elements.
+        plan = repack._plan(formats.by_name("Q8_0"), 128, "cpu")
+        flags |= {"PLANES": plan.constants, "UNIT": plan.unit, "STEPS": 4, "L": plan.parameters}
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
