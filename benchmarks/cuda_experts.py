@@ -235,7 +235,7 @@ def baselines(
 def measure(case: Case, device: torch.device, tokens: int, routing: str, rounds: int) -> dict[str, Any]:
     """Screen the tiles, then time the two fastest against the baselines (or, for a token, a read), interleaved."""
     from warptile.runtimes.triton.backends import backend_of
-    from warptile.runtimes.triton.ceilings import READ
+    from warptile.runtimes.triton.ceilings import pure_read
     from warptile.torch_experts import matmul_id
 
     problem = problem_of(case.name, case.direction, tokens, routing)
@@ -264,13 +264,8 @@ def measure(case: Case, device: torch.device, tokens: int, routing: str, rounds:
     best = sorted(screened, key=lambda name: screened[name])[:2]
     arms[:] = [a for a in arms if a.name in best]
     if tokens == 1:
-        read, out = (
-            backend.build(READ, "0" * 7 + "1" + "0" * 56, None),
-            torch.zeros(1, dtype=torch.int32, device=device),
-        )
-        words = TOP_K * case.stride
-        grid = (-(-words // dict(READ.constants)["TILE"]), 1, 1)
-        add("read", lambda i: read(grid, case.experts.words[i * words :][:words], out, words))
+        read, words = pure_read(backend), TOP_K * case.stride
+        add("read", lambda i: read(case.experts.words[i * words :][:words]))
     else:
         for label, work in baselines(case, x, ids[0], weights).items():
             add(label, work, 1)

@@ -74,7 +74,7 @@ def main() -> int:
     from warptile.contracts import Problem, WarptileError
     from warptile.places import Places
     from warptile.runtimes import open_device
-    from warptile.runtimes.triton.ceilings import READ, READ_DEPENDENT
+    from warptile.runtimes.triton.ceilings import READ, READ_DEPENDENT, pure_read
     from warptile.torch_ops import TorchWeight, matmul_torch
     from warptile.weights import QuantTensor
 
@@ -137,20 +137,9 @@ def main() -> int:
                 wrong[text] = str(problem_found).splitlines()[0][:200]
                 if "CUDA error" in str(problem_found):
                     raise
-        out = torch.zeros(1, dtype=torch.int32, device=backend.device)
         for label, build in (("read", READ), ("read pdl", READ_DEPENDENT)):
-            read = backend.build(build, "0" * 7 + "1" + "0" * 56, None)
-            words = copies[0].words.numel()
-            grid = (-(-words // dict(build.constants)["TILE"]), 1, 1)
-            arms.append(
-                Arm(
-                    label,
-                    lambda i, r=read, g=grid, w=words, c=copies, o=out: r(g, c[i].words, o, w),
-                    len(copies),
-                    runs,
-                    True,
-                )
-            )
+            read = pure_read(backend, build)
+            arms.append(Arm(label, lambda i, r=read, c=copies: r(c[i].words), len(copies), runs, True))
         found = interleaved(arms, options.rounds)
         floor = {0: found["read"].seconds, 1: found["read pdl"].seconds}
         line = {

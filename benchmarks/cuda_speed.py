@@ -11,7 +11,7 @@ from cuda_timing import Arm, Timing, interleaved, runs_for
 
 from warptile.contracts import Problem, WarptileError
 from warptile.runtimes.triton.backends import Backend
-from warptile.runtimes.triton.ceilings import READ
+from warptile.runtimes.triton.ceilings import pure_read
 from warptile.runtimes.triton.engine import DTYPES, engine_of
 from warptile.torch_ops import TorchWeight, matmul_torch
 
@@ -77,10 +77,8 @@ def _measure(
     arms = [arm for arm in arms if arm.name in finalists or arm.name.startswith(DEQUANTIZE)]
     y = torch.empty((problem.m, problem.n), dtype=x.dtype, device=x.device)
     add("dense", lambda i: torch.mm(x, dense[i].t(), out=y), len(dense), max(guess, 2e-5))
-    read, out = backend.build(READ, "0" * 7 + "1" + "0" * 56, None), torch.zeros(1, dtype=torch.int32, device=x.device)
-    words = weights[0].words.numel()
-    grid = (-(-words // dict(READ.constants)["TILE"]), 1, 1)
-    add("read", lambda i: read(grid, weights[i].words, out, words), len(weights), nbytes / 4e12)
+    read = pure_read(backend)
+    add("read", lambda i: read(weights[i].words), len(weights), nbytes / 4e12)
     final = interleaved(arms, 2 if tiny else FINAL_ROUNDS)
     won = min((t.seconds, label) for label, t in final.items() if label not in ("dense", "read"))[1]
     return {

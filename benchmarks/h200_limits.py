@@ -131,7 +131,7 @@ def cell(card: Any, problem: Any, texts: list[str], weights: list[Any], dense: l
     from cuda_speed import TYPES
     from cuda_timing import Arm, interleaved, runs_for
 
-    from warptile.runtimes.triton.ceilings import READ, READ_DEPENDENT
+    from warptile.runtimes.triton.ceilings import READ, READ_DEPENDENT, pure_read
     from warptile.torch_ops import matmul_torch
 
     dtype = TYPES[problem.x_dtype]
@@ -155,11 +155,9 @@ def cell(card: Any, problem: Any, texts: list[str], weights: list[Any], dense: l
     arms = {name: arms[name] for name in finalists}
     add("dense", lambda i: torch.mm(x, dense[i].t(), out=y), len(dense), guess)
     add("dequantize + dense", lambda i: matmul_torch(x, weights[i], tile=DEQUANTIZE), len(weights), 3 * guess)
-    out, words = torch.zeros(1, dtype=torch.int32, device=card.device), weights[0].words.numel()
     for name, build in (("read", READ), ("dependent read", READ_DEPENDENT)):
-        read = card.build(build, "0" * 7 + "1" + "0" * 56, None)
-        grid = (-(-words // dict(build.constants)["TILE"]), 1, 1)
-        add(name, lambda i, r=read, g=grid: r(g, weights[i].words, out, words), len(weights), nbytes / 4e12)
+        read = pure_read(card, build)
+        add(name, lambda i, r=read: r(weights[i].words), len(weights), nbytes / 4e12)
     final = interleaved(list(arms.values()), FINAL_ROUNDS)
     won = min((t.seconds, name) for name, t in final.items() if name.startswith("triton."))[1] if finalists else ""
     error = apart(x, weights[0], won, matmul_torch) if won else float("nan")

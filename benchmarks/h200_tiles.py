@@ -61,15 +61,18 @@ def _wgmma(problem: Problem, limits: Limits) -> Iterator[str]:
         if waves > 1:
             groups = (8, 16) if problem.m > 8 * tile_m else (8,)
             spreads = [f"programs={ceil_div(tiles, waves)},group_m={group}" for group in groups]
-        if (waves == 1 and tiles * split < FILLED * units) or (tiles % units and 1 < waves < 4):
+        unfilled = waves == 1 and tiles * split < FILLED * units
+        if unfilled or (tiles % units and 1 < waves < 4):
             spreads.append(f"split_k=0,programs={units}")
         added = max(32, tile_m // 4)
         if waves > 1 and tiles % units:
-            spreads += [f"split_k=0,programs={units},rest=1,parts=4,added={added}"]
-            spreads += [f"split_k=0,programs={units},rest=2,added={added}"] * (waves > 2)
+            spreads.append(f"split_k=0,programs={units},rest=1,parts=4,added={added}")
+            if waves > 2:
+                spreads.append(f"split_k=0,programs={units},rest=2,added={added}")
         if tile_m == 256:
             spreads += [f"{spread},copied=1" for spread in spreads if spread.startswith("programs")]
-            spreads += [f"split_k=0,programs={units},added={added}"] * (waves == 1 and tiles * split < FILLED * units)
+            if unfilled:
+                spreads.append(f"split_k=0,programs={units},added={added}")
         made = ("direct=1,", "") if problem.x_dtype == "bf16" else ("",)
         for (loop, most, stages), direct in itertools.product(LOOPS[tile_m], made):
             for spread in spreads:

@@ -15,18 +15,17 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    move. Rounded to bf16 or tf32, v moves by at most 2 u |v| with u = 2^-8 or 2^-11 (matrix units may cut tf32) and the
    smallest normal number. A weight made in fp16 over its row's unit ("fp16 unit": `layouts.triton.arrangement`) has
    scale and minimum rounded to fp16, then the product, then the difference: 2 u16 A + u16 |w|, and where one of the
-   four is subnormal half a spacing of 2^-24 units each. Where the device
-   then rounds scale and minimum to bf16 as well and makes the weight by one fused multiply-add in bf16 ("bf16 factors
-   from fp16 unit"), they move by 2 u A more, and the result by 2 u |w| (u = 2^-8) in place of fp16's u16 |w|. With
-   both, a weight is off by at most e_w = alpha A + beta |w|
-   + eta_w + upsilon U (U: the unit) and an activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)(w + dw) -
-   sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales") move |d q| +
-   |m| by at most 2 u16 A, and by one subnormal spacing for each of at most 128 steps and the minimum. Activations
-   quantized to int8 in blocks ("q8_1": 32 elements; "q8_N": N): with a the largest |x| of the block, s = fl(a fl(1 /
-   127)) is a / 127 but for two roundings, and fl(x fl(1 / s)) is x / s but for six (Vulkan's division is exact to 2.5
-   units in the last place, five roundings). The code is the nearest whole number, so |s code - x| <= s / 2 + gamma_8
-   |x| and e_x = a (1 + gamma_2) / 254 + gamma_8 |x| + eta_x: a block whose s underflows counts as zero, eta_x = 127 *
-   2^-126.
+   four is subnormal half a spacing of 2^-24 units each. Where the device then rounds scale and minimum to bf16 as well
+   and makes the weight by one fused multiply-add in bf16 ("bf16 factors from fp16 unit"), they move by 2 u A more, and
+   the result by 2 u |w| (u = 2^-8) in place of fp16's u16 |w|. With both, a weight is off by at most e_w = alpha A +
+   beta |w| + eta_w + upsilon U (U: the unit) and an activation by e_x = xi |x| + eta_x (`Moves`), and |sum (x + dx)
+   (w + dw) - sum x w| <= E = sum |x| e_w + e_x |w| + e_x e_w. Scales and minimums kept as fp16 pairs ("fp16 scales")
+   move |d q| + |m| by at most 2 u16 A, and by one subnormal spacing for each of at most 128 steps and the minimum.
+   Activations quantized to int8 in blocks ("q8_1": 32 elements; "q8_N": N): with a the largest |x| of the block, s =
+   fl(a fl(1 / 127)) is a / 127 but for two roundings, and fl(x fl(1 / s)) is x / s but for six (Vulkan's division is
+   exact to 2.5 units in the last place, five roundings). The code is the nearest whole number, so |s code - x| <= s /
+   2 + gamma_8 |x| and e_x = a (1 + gamma_2) / 254 + gamma_8 |x| + eta_x: a block whose s underflows counts as zero,
+   eta_x = 127 * 2^-126.
     Activations brought into fp16's upper range by a power of two, the largest magnitude a of their part of a row going
     into [2^14, 2^15) ("fp16 over its largest"), move by u16 |x| (bf16: not at all), or by half a subnormal spacing:
     2^-25 / 2^14 of a, which is at most sum |x|. Activations as whole numbers below 2^20 times a power of two, the

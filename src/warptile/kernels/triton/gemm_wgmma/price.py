@@ -9,13 +9,7 @@ from warptile.contracts import Limits, Price, Problem
 from warptile.kernels.price_model import ceil_div, fill_of_last_wave
 from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
-from warptile.kernels.triton.gemm_wgmma.rules import (
-    PART,
-    shared_bytes,
-    shares_of,
-    sums_of,
-    tiles_of,
-)
+from warptile.kernels.triton.gemm_wgmma.rules import PART, shared_bytes, shares_of, sums_of, tiles_of
 from warptile.kernels.triton.gemm_wgmma.slots import slots_a_weight
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
@@ -77,8 +71,9 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     shares = shares_of(tile, problem.m, problem.n, problem.k)
     programs, shared = shares.programs, shares.rest
     steps = problem.k // step
+    evenly = ceil_div(shared * steps, shares.sharers)
     if tile.split_k == 0:
-        most = (tiles - shared) // programs * steps + ceil_div(shared * steps, shares.sharers)
+        most = (tiles - shared) // programs * steps + evenly
     else:
         most = ceil_div(steps, tile.split_k) * ceil_div(tiles * tile.split_k, programs)
     rounds = ceil_div(programs, units)
@@ -105,19 +100,20 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
-    # Programs that share evenly leave up to two tiles each to be added up.
-    left = 0.0 if tile.split_k == 1 else 1.0 if tile.split_k else 2.0
     parts_seconds = 8.0 * programs * tile.tile_n * tile.tile_m / (bandwidth * CACHE_BANDWIDTH)
     wide = (WIDE_ADDED if tile.added else WIDE_REDUCE) if sums_of(tile) > WIDE_SUMS else 1.0
-    reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     memory = (weight_bytes + x_bytes + y_bytes) / bandwidth
-    if tile.rest:
+    if tile.rest and shared:
         # Every program keeps a part where a round of tiles is shared; else few do, and each sum has many.
-        adding = PART_SECONDS * (ceil_div(shares.sharers, max(1, shared)) + 1)
+        adding = PART_SECONDS * (ceil_div(shares.sharers, shared) + 1)
         adding += parts_seconds if tile.rest > 1 else 0.0
-        reduce = REDUCE_SECONDS + wide * adding if shared else 0.0
+        reduce = REDUCE_SECONDS + wide * adding
+    else:
+        # Programs that share everything evenly leave up to two tiles each to be added up.
+        left = 0.0 if tile.split_k == 1 or tile.rest else 1.0 if tile.split_k else 2.0
+        reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     if tile.split_k == 0 and most:
-        one *= 1.0 + (SPREAD - 1.0) * ceil_div(shared * steps, shares.sharers) / most
+        one *= 1.0 + (SPREAD - 1.0) * evenly / most
     seconds = max(rounds * most * one, memory) + rounds * ends + reduce
     seconds += EARLY_SECONDS if tile.early else LAUNCH_SECONDS
     seconds *= 1.0 + HOT * (min(slots, HOTTEST) - COOL) * (1.0 - exp(-problem.m / HEATING_TOKENS))

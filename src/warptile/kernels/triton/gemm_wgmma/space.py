@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from warptile.contracts import Limits, Problem, UnusableInput
 from warptile.kernels.price_model import ceil_div
@@ -54,8 +55,7 @@ def _stages(base: WgmmaTile, problem: Problem, limits: Limits) -> int:
     """The most stages whose shared bytes a program has; 0 where a rule breaks that stages do not mend."""
     found = 0
     for stages in range(LEAST_STAGES, MOST_STAGES + 1):
-        tile = WgmmaTile(**{**base.fields(), "stages": stages, "turn": 1})  # type: ignore[arg-type]
-        if broken_rules(tile, problem, limits):
+        if broken_rules(replace(base, stages=stages, turn=1), problem, limits):
             break
         found = stages
     return found
@@ -87,8 +87,7 @@ def _spreads(base: WgmmaTile, problem: Problem, units: int) -> Iterator[WgmmaTil
 
 
 def _changed(base: WgmmaTile, split: int, programs: int, group_m: int, **further: int) -> WgmmaTile:
-    fields = {**base.fields(), "split_k": split, "programs": programs, "group_m": group_m, **further}
-    return WgmmaTile(**fields)
+    return replace(base, split_k=split, programs=programs, group_m=group_m, **further)
 
 
 def stock(problem: Problem, limits: Limits) -> WgmmaTile | None:
