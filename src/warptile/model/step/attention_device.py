@@ -100,27 +100,28 @@ def rotate(
 
 
 @triton.jit
+def tile_of(keys, values, at, low, high, MASKED: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    """Keys and values numbered `at`; MASKED: zeros outside [low, high)."""
+    d = tl.arange(0, W)
+    place = at[:, None].to(tl.int64) * D + d[None, :]
+    wide = (d < D)[None, :]
+    if MASKED:
+        wide = wide & ((at >= low) & (at < high))[:, None]
+    return tl.load(keys + place, mask=wide, other=0), tl.load(values + place, mask=wide, other=0)
+
+
+@triton.jit
 def tile_added(
-    q, keys, values, at, low, high, most, total, acc, row_at, factor,
-    MASKED: tl.constexpr, WINDOW: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
+    q, k, v, at, low, high, most, total, acc, row_at, factor, MASKED: tl.constexpr, WINDOW: tl.constexpr
 ):  # fmt: skip
     """Running maximum of q k, and sum and product of a softmax, with the keys numbered `at` joined in; factor = scale *
     log2 e.
 
     Keys outside [low, high) are left out, and those that row_at, the row's own number, must not see.
     """
-    d = tl.arange(0, W)
-    place = at[:, None].to(tl.int64) * D + d[None, :]
-    if MASKED:
-        there = (at >= low) & (at < high)
-        k = tl.load(keys + place, mask=there[:, None] & (d < D)[None, :], other=0)
-        v = tl.load(values + place, mask=there[:, None] & (d < D)[None, :], other=0)
-    else:
-        k = tl.load(keys + place, mask=(d < D)[None, :], other=0)
-        v = tl.load(values + place, mask=(d < D)[None, :], other=0)
     s = tl.dot(q, tl.trans(k), input_precision="ieee")
     if MASKED:
-        seen = there[None, :] & (at[None, :] <= row_at[:, None])
+        seen = ((at >= low) & (at < high))[None, :] & (at[None, :] <= row_at[:, None])
         if WINDOW:
             seen = seen & (at[None, :] > row_at[:, None] - WINDOW)
         s = tl.where(seen, s, float("-inf"))
@@ -168,14 +169,16 @@ def attend_many(
     # Up to here every row sees every key.
     whole = low if WINDOW else (position + block * ROWS + 1) // KEYS * KEYS
     for start in range(low, whole, KEYS):
+        at_keys = start + tl.arange(0, KEYS)
+        k, v = tile_of(keys, values, at_keys, low, high, False, D, W)
         most, total, acc = tile_added(
-            q, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
-            False, WINDOW, D, W,
+            q, k, v, at_keys, low, high, most, total, acc, row_at, scale * LOG2E, False, WINDOW
         )  # fmt: skip
     for start in range(whole, high, KEYS):
+        at_keys = start + tl.arange(0, KEYS)
+        k, v = tile_of(keys, values, at_keys, low, high, True, D, W)
         most, total, acc = tile_added(
-            q, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
-            True, WINDOW, D, W,
+            q, k, v, at_keys, low, high, most, total, acc, row_at, scale * LOG2E, True, WINDOW
         )  # fmt: skip
     total = tl.where(total > 0, total, 1.0)
     tl.store(Out + at, (acc / total[:, None]).to(Out.dtype.element_ty), mask=wide)
@@ -198,43 +201,54 @@ def attend_one(
     split = tl.program_id(1)
     if PDL:
         gdc_launch_dependents()
-        gdc_wait()
-    row = tl.arange(0, ROWS)
-    d = tl.arange(0, W)
-    one = shared + tl.zeros((1,), tl.int32)
-    # On their way before the position is known.
-    q, q_partner = pairs(Q, QBias, shared * GROUP + row, row < GROUP, BIAS, D, W)
-    k, k_partner = pairs(K, KBias, one, one >= 0, BIAS, D, W)
-    v = plain(V, VBias, one, one >= 0, BIAS, D, W)
+    # What the launches of earlier tokens wrote: this token's first one began when they had ended.
     position = tl.load(Position)
     first = tl.maximum(0, position + 1 - WINDOW) if WINDOW else 0
     count = position + 1 - first
     each = tl.cdiv(tl.cdiv(count, SPLITS), KEYS) * KEYS
     active = tl.cdiv(count, each)
     if split < active:
-        wide = (row < GROUP)[:, None] & (d < D)[None, :]
-        head = shared * GROUP + row
         keys = Keys + shared.to(tl.int64) * length * D
         values = Values + shared.to(tl.int64) * length * D
         low = first + split * each
         high = tl.minimum(low + each, position + 1)
+        own = split == active - 1
+        # All but this token's own, whose key and value come from registers.
+        earlier = tl.minimum(high, position)
+        numbers = low + tl.arange(0, KEYS)
+        k, v = tile_of(keys, values, numbers, low, earlier, True, D, W)
+        if PDL:
+            gdc_wait()
+        row = tl.arange(0, ROWS)
+        d = tl.arange(0, W)
+        one = shared + tl.zeros((1,), tl.int32)
+        q, q_partner = pairs(Q, QBias, shared * GROUP + row, row < GROUP, BIAS, D, W)
+        new, new_partner = pairs(K, KBias, one, one >= 0, BIAS, D, W)
+        value = plain(V, VBias, one, one >= 0, BIAS, D, W).to(Values.dtype.element_ty)
+        wide = (row < GROUP)[:, None] & (d < D)[None, :]
+        head = shared * GROUP + row
         at = position.to(tl.int64)
-        if split == active - 1:
-            own = at * D + d[None, :] + tl.zeros((1, 1), tl.int64)
-            key = turned(k, k_partner, KNorm, Cos, Sin, at, eps, offset, NORM, D, W)
-            tl.store(keys + own, key.to(Keys.dtype.element_ty), mask=(d < D)[None, :])
-            tl.store(values + own, v.to(Values.dtype.element_ty), mask=(d < D)[None, :])
-            # This program reads them below.
-            tl.debug_barrier()
+        key = turned(new, new_partner, KNorm, Cos, Sin, at, eps, offset, NORM, D, W).to(Keys.dtype.element_ty)
+        if own:
+            place = at * D + d[None, :] + tl.zeros((1, 1), tl.int64)
+            tl.store(keys + place, key, mask=(d < D)[None, :])
+            tl.store(values + place, value, mask=(d < D)[None, :])
         query = turned(q, q_partner, QNorm, Cos, Sin, at, eps, offset, NORM, D, W).to(Q.dtype.element_ty)
         most = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
         acc = tl.zeros((ROWS, W), tl.float32)
         row_at = position + tl.zeros((ROWS,), tl.int32)
-        for start in range(low, high, KEYS):
+        most, total, acc = tile_added(
+            query, tl.where((numbers == position)[:, None], key, k), tl.where((numbers == position)[:, None], value, v),
+            numbers, low, high, most, total, acc, row_at, scale * LOG2E, True, 0,
+        )  # fmt: skip
+        for start in range(low + KEYS, high, KEYS):
+            numbers = start + tl.arange(0, KEYS)
+            k, v = tile_of(keys, values, numbers, low, earlier, True, D, W)
             most, total, acc = tile_added(
-                query, keys, values, start + tl.arange(0, KEYS), low, high, most, total, acc, row_at, scale * LOG2E,
-                True, 0, D, W,
+                query, tl.where((numbers == position)[:, None], key, k),
+                tl.where((numbers == position)[:, None], value, v),
+                numbers, low, high, most, total, acc, row_at, scale * LOG2E, True, 0,
             )  # fmt: skip
         out = Out + head[:, None] * D + d[None, :]
         if active == 1:
@@ -262,7 +276,7 @@ def attend_one(
                 most_of = tl.max(highs, 0)
                 share = tl.exp2((highs - tl.where(most_of == float("-inf"), 0.0, most_of)[None, :]) * (scale * LOG2E))
                 whole = tl.sum(sums * share, 0)
-                value = tl.sum(held * share[:, :, None], 0) / tl.where(whole > 0, whole, 1.0)[:, None]
+                result = tl.sum(held * share[:, :, None], 0) / tl.where(whole > 0, whole, 1.0)[:, None]
                 joined = Out + (shared * GROUP + r[:, None]) * D + d[None, :]
-                tl.store(joined, value.to(Out.dtype.element_ty), mask=(r < GROUP)[:, None] & (d < D)[None, :])
+                tl.store(joined, result.to(Out.dtype.element_ty), mask=(r < GROUP)[:, None] & (d < D)[None, :])
                 tl.store(Count + shared, 0)

@@ -18,7 +18,10 @@ SPLITS = 16
 
 KEYS_ONE = (128, 64, 32, 16)
 """Keys that a program of one token's attention takes at once, the most whose tiles of k and v fit shared memory with a
-quarter to spare."""
+quarter to spare, and `KEPT_ONE` elements, which a program of eight warps can hold in registers."""
+
+KEPT_ONE = 1 << 14
+ELEMENTS_A_WARP = 1 << 11
 
 GATED_BLOCK = 1024
 PICK_BLOCK = 1024
@@ -72,7 +75,12 @@ class Step:
         self._final = Norm.of(model.model.norm)
         room = engine_of(where).limits.shared_bytes
         self._keys = next(
-            (n for n in KEYS_ONE if 5 * n * _width(head) * model.dtype.itemsize <= 2 * room), KEYS_ONE[-1]
+            (
+                n
+                for n in KEYS_ONE
+                if 5 * n * _width(head) * model.dtype.itemsize <= 2 * room and n * _width(head) <= KEPT_ONE
+            ),
+            KEYS_ONE[-1],
         )
         self._shape = _shape_of(room, head, model.dtype.itemsize)
         early = where.type == "cuda" and torch.version.hip is None
@@ -161,7 +169,8 @@ class Step:
                 q, k, v, *same, keys, values, out, self._part, self._counts[index], s.length, eps, offset, layer.scale,
                 **common, GROUP=group, WINDOW=layer.window,
                 ROWS=max(LEAST_ROWS, heads), LEAST=max(LEAST_ROWS, heads) // heads,
-                KEYS=self._keys, SPLITS=SPLITS, num_warps=4, num_stages=2, **self._early,
+                KEYS=self._keys, SPLITS=SPLITS, num_warps=max(4, self._keys * _width(s.head) // ELEMENTS_A_WARP),
+                num_stages=2, **self._early,
             )  # fmt: skip
             return out
         turned = torch.empty_like(out)
