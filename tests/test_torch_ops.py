@@ -77,7 +77,7 @@ def test_the_fake_knows_shape_and_type(matmul: Callable[..., Any]) -> None:
 
 
 def test_who_watches_operators_sees_the_product(matmul: Callable[..., Any]) -> None:
-    """A call that nobody watches goes past torch's dispatcher; a profiler, a mode and a tracer must find the operator."""
+    """What nobody watches goes past torch's dispatcher; a profiler, a mode and a tracer must find the operator."""
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.utils._python_dispatch import TorchDispatchMode
 
