@@ -76,6 +76,29 @@ def test_the_fake_knows_shape_and_type(matmul: Callable[..., Any]) -> None:
     )
 
 
+def test_who_watches_operators_sees_the_product(matmul: Callable[..., Any]) -> None:
+    """A call that nobody watches goes past torch's dispatcher; a profiler, a mode and a tracer must find the operator."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen: list[str] = []
+
+    class Watching(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = activations(2)
+    plain = matmul(x)
+    with Watching():
+        assert torch.equal(matmul(x), plain)
+    assert any(name.startswith("warptile.matmul") for name in seen)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        matmul(x)
+    assert any(event.name == "warptile::matmul" for event in profiler.events())
+    assert any("warptile.matmul" in str(node.target) for node in make_fx(matmul)(x).graph.nodes)
+
+
 def _operands(matmul: Callable[..., Any]) -> tuple[Any, ...]:
     packed = matmul.__closure__[1].cell_contents  # type: ignore[attr-defined]
     return packed.words, packed.format, packed.n, packed.k, TILE

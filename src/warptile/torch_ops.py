@@ -97,8 +97,23 @@ def matmul_torch(
     if batch_invariant and tile is not None:
         raise UnusableInput("batch_invariant chooses its own tile: leave kernel and tile out")
     arguments = (packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
+    if _unwatched(x):
+        return _product(x, *arguments)
     y: torch.Tensor = torch.ops.warptile.matmul(x, *arguments)
     return y
+
+
+def _unwatched(x: torch.Tensor) -> bool:
+    """Whether nobody would see an operator: no compiler, gradient, subclass, mode, transform or profiler. Calling one
+    takes the host longer than the launch."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(x) in (torch.Tensor, torch.nn.Parameter)
+        and not (x.requires_grad and torch.is_grad_enabled())
+        and not torch.autograd._profiler_enabled()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
 
 
 def matmul_served(
@@ -182,6 +197,12 @@ def _matmul(
     x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int, tile: str, batch_invariant: bool
 ) -> torch.Tensor:
     """The op behind `matmul_torch`. tile: "" where the table decides."""
+    return _product(x, words, format, n, k, tile, batch_invariant)
+
+
+def _product(
+    x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int, tile: str, batch_invariant: bool
+) -> torch.Tensor:
     _check(x, words, format, n, k)
     y = x.new_empty((*x.shape[:-1], n))
     if y.numel() == 0:

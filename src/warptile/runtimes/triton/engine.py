@@ -157,14 +157,14 @@ class Engine:
         """
         scalars = list(prepared.scalars)
         scalars[X_STRIDE], scalars[Y_STRIDE] = x.stride(0), y.stride(0)
-        executed = self._scratch.nothing(x.device)[8:9].view(torch.uint32)
+        executed = self._scratch.executed(x.device)
         run = Run(prepared.launchers, executed, x.device, self._scratch)
         prepared.enqueue(run, (x, words, y, *chosen), scalars, prepared.grid)
 
     def decode(self, prepared: Prepared, words: torch.Tensor, dense: torch.Tensor) -> None:
         """Enqueue on the current stream: dense[n, k] from quad words; prepared: a tile of `triton.dequantize`."""
         _, rows, k, _, _, _, *planes, _ = prepared.scalars
-        executed = self._scratch.nothing(dense.device)[8:9].view(torch.uint32)
+        executed = self._scratch.executed(dense.device)
         prepared.launchers[0](prepared.grid, words, dense, executed, rows, k, *planes)
 
     def _prepare(self, problem: Problem, kernel: Kernel, tile: Tile) -> Prepared:

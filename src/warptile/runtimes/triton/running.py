@@ -24,7 +24,8 @@ class Scratch:
 
     def __init__(self) -> None:
         self._counters: dict[tuple[str, int], torch.Tensor] = {}
-        self._nothing: dict[str, torch.Tensor] = {}
+        self._nothing: dict[torch.device, torch.Tensor] = {}
+        self._executed: dict[torch.device, torch.Tensor] = {}
         self._slabs: dict[str, tuple[torch.Tensor, int]] = {}
         self._used: list[torch.Tensor] = []
 
@@ -61,11 +62,17 @@ class Scratch:
         return slab[used : used + count]
 
     def nothing(self, device: torch.device) -> torch.Tensor:
-        """A few bytes for a pointer argument that is never used, or an id nobody reads."""
-        key = str(device)
-        held = self._nothing.get(key)
+        """A few bytes for a pointer argument that is never used."""
+        held = self._nothing.get(device)
         if held is None:
-            held = self._nothing[key] = torch.zeros(16, dtype=torch.int32, device=device)
+            held = self._nothing[device] = torch.zeros(16, dtype=torch.int32, device=device)
+        return held
+
+    def executed(self, device: torch.device) -> torch.Tensor:
+        """u32[1]: where a launch that nobody asks about writes its id."""
+        held = self._executed.get(device)
+        if held is None:
+            held = self._executed[device] = self.nothing(device)[8:9].view(torch.uint32)
         return held
 
 

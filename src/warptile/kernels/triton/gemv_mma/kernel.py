@@ -62,7 +62,7 @@ class GemvMma:
                     break
                 for tokens, direct in ways:
                     tile = GemvMmaTile(tile_n, tokens, split, warps, row_warps, steps, ahead, dependent, 0, direct)
-                    if registers := rules.allowed_registers(tile, problem):
+                    for registers in rules.allowed_registers(tile, problem):
                         yield replace(tile, registers=registers)
 
     def stock(self, problem: Problem, limits: Limits) -> Tile | None:

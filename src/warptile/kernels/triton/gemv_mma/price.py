@@ -56,7 +56,7 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
     threads = tile.warps * limits.subgroup
     needed = rules.registers_of(tile, problem)
     most = min(tile.registers or 255, limits.max_registers_per_thread or 255)
-    held = Registers(min(needed, most), needed > most + rules.PAPER_MARGIN, most)
+    held = Registers(min(needed, most), needed > most + rules.margin(problem), most)
     shared = rules.shared_bytes(tile, problem)
     # The compiler takes what it may where nothing says how many registers are enough.
     taken = tile.registers or max(held.count, 128)

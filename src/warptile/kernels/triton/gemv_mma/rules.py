@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.price_model import ceil_div
-from warptile.kernels.triton.common import DTYPE_BYTES, arranged, device_rules, powers_of_two, shape_rules
+from warptile.kernels.triton.common import DTYPE_BYTES, arranged, device_rules, parameters, powers_of_two, shape_rules
 from warptile.kernels.triton.gemv_mma.tile import GemvMmaTile
 from warptile.kernels.triton.matrix import architecture, is_nvidia
 
@@ -18,6 +18,8 @@ MOST_STEPS = 2
 # Counts at which a unit of 65536 holds 24, 20, 16 and 12 warps, and by how much the compiler stays below the paper.
 REGISTER_STEPS = (80, 96, 128, 168)
 PAPER_MARGIN = 8
+# The same where a word of 4-bit codes becomes weights in one go.
+NIBBLE_MARGIN = 16
 DEPENDENT_LAUNCH = ("sm_90", "sm_120")
 
 
@@ -149,7 +151,19 @@ def registers_of(tile: GemvMmaTile, problem: Problem) -> int:
     return int(tile.ahead * (words + scales) + sums + decoded) + both + 34
 
 
-def allowed_registers(tile: GemvMmaTile, problem: Problem) -> int:
-    """The most a thread should be allowed: the smallest count that lets one more warp in and holds what is needed."""
+def margin(problem: Problem) -> int:
+    """Registers by which the compiler stays below `registers_of`, where a thread may not have them."""
+    bits, more, chunks, *_, groups, _, _, multiplier = parameters(problem)[:11]
+    nibbles = bits == 4 and not more and multiplier and groups == chunks
+    return NIBBLE_MARGIN if nibbles else PAPER_MARGIN
+
+
+def allowed_registers(tile: GemvMmaTile, problem: Problem) -> tuple[int, ...]:
+    """What a thread may be allowed: the smallest counts that let one more warp in and hold what is needed, on paper and
+    by what the compiler saves of that."""
     needed = registers_of(tile, problem)
-    return next((count for count in REGISTER_STEPS if needed <= count + PAPER_MARGIN), 0)
+    found = {
+        next((count for count in REGISTER_STEPS if needed <= count + spare), 0)
+        for spare in (PAPER_MARGIN, margin(problem))
+    }
+    return tuple(sorted(found - {0}))
