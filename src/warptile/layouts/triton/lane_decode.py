@@ -9,6 +9,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from warptile.layouts.triton.lane_layouts import lane_layout
+from warptile.layouts.triton.scaled_pairs import scaled_pairs
 
 
 @gluon.jit
@@ -187,15 +188,11 @@ def part_factors(found, GROUPS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.c
 @gluon.jit
 def sixteenths(found, DIRECT: gl.constexpr):
     """Packed factors whose low halves are for codes 16 times too large."""
-    if DIRECT:
-        shrunk = gl.inline_asm_elementwise(
-            "mul.rn.bf16x2 $0, $1, $2;", "=r,r,r", [found, found * 0 + 0x3F803D80], dtype=gl.int32, is_pure=True, pack=1
-        )
-    else:
-        shrunk = gl.inline_asm_elementwise(
-            "mul.rn.f16x2 $0, $1, $2;", "=r,r,r", [found, found * 0 + 0x3C002C00], dtype=gl.int32, is_pure=True, pack=1
-        )
-    return shrunk
+    TEXT: gl.constexpr = "mul.rn.bf16x2 $0, $1, $2;" if DIRECT else "mul.rn.f16x2 $0, $1, $2;"
+    SIXTEENTH: gl.constexpr = 0x3F803D80 if DIRECT else 0x3C002C00
+    return gl.inline_asm_elementwise(
+        TEXT, "=r,r,r", [found, found * 0 + SIXTEENTH], dtype=gl.int32, is_pure=True, pack=1
+    )
 
 
 @gluon.jit
@@ -219,19 +216,7 @@ def decode_part(
     if in_place(L, DIRECT):
         own = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, sixteenths(own, DIRECT))
     _, own = gl.broadcast(pairs, own)
-    if DIRECT:
-        made = gl.inline_asm_elementwise(
-            """{
-            .reg .b32 s, t;
-            .reg .b16 l, h;
-            mov.b32 {l, h}, $2;
-            mov.b32 s, {l, l};
-            mov.b32 t, {h, h};
-            fma.rn.bf16x2 $0, $1, s, t;
-            }""",
-            "=r,r,r", [pairs, own], dtype=gl.int32, is_pure=True, pack=1,
-        )  # fmt: skip
-    elif BF16:
+    if BF16 and not DIRECT:
         made = gl.inline_asm_elementwise(
             """{
             .reg .b32 v, s, t;
@@ -249,17 +234,7 @@ def decode_part(
             "=r,r,r", [pairs, own], dtype=gl.int32, is_pure=True, pack=1,
         )  # fmt: skip
     else:
-        made = gl.inline_asm_elementwise(
-            """{
-            .reg .b32 s, t;
-            .reg .b16 l, h;
-            mov.b32 {l, h}, $2;
-            mov.b32 s, {l, l};
-            mov.b32 t, {h, h};
-            fma.rn.f16x2 $0, $1, s, t;
-            }""",
-            "=r,r,r", [pairs, own], dtype=gl.int32, is_pure=True, pack=1,
-        )  # fmt: skip
+        made = scaled_pairs(pairs, own, "bf16x2" if DIRECT else "f16x2")
     return gl.convert_layout(gl.reshape(made, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
 
 

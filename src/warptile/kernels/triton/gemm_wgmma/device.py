@@ -11,6 +11,7 @@ from triton.language.extra.cuda import gdc_launch_dependents
 from warptile.kernels.triton.gemm_wgmma.device_consume import consume
 from warptile.kernels.triton.gemm_wgmma.device_copies import produce
 from warptile.kernels.triton.gemm_wgmma.device_rings import produce_tokens, produce_weights
+from warptile.kernels.triton.gluon_roles import arguments
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape
 
 
@@ -87,102 +88,52 @@ def gemm_wgmma(
     else:
         both = full
     hopper.fence_async_shared()
-    if CONSUMERS == 1:
+    places = (tokens, held, full, empty, ring_full, ring_empty, both)
+    work = (m, rows, steps, programs, split, rest, sharers)
+    sums = arguments((Out, W, Y, Part, Count, Executed), work, (row0, y_stride, unit))
+    WALK: gl.constexpr = (TILE_N, TILE_M, STEP, TURN, WHOLE, EVEN, GROUP_M)
+    CHOICES: gl.constexpr = (
+        L, PLANES, STAGES, BF16, ADDED, EARLY, PAIRS, AHEAD, HOLD, FREE, RING, COPIED, CONSUMERS, DIRECT, BUILD_ID,
+    )  # fmt: skip
+    if RING > 0:
+        gl.static_assert(CONSUMERS == 2)
         gl.warp_specialize(
             [
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 0,
-                )),
-                (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
-                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
-                )),
-            ],
-            [1], [PRODUCER_REGISTERS],
-        )  # fmt: skip
-    elif RING > 0:
-        gl.warp_specialize(
-            [
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 0,
-                )),
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 1,
-                )),
-                (produce_weights, (
-                    sources, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES, TILE_N, TILE_M,
-                    STEP, STAGES, WHOLE, EVEN, GROUP_M, TURN,
-                )),
-                (produce_tokens, (
-                    X, tokens, ring_full, ring_empty, m, rows, steps, programs, split, rest, sharers, TILE_N, TILE_M,
-                    STEP, RING, WHOLE, EVEN, GROUP_M, EARLY, TURN,
-                )),
+                (consume, arguments(places, sums, WALK, CHOICES, (0,))),
+                (consume, arguments(places, sums, WALK, CHOICES, (1,))),
+                (produce_weights, arguments((sources, held, full, empty), work, WALK, (PLANES, STAGES))),
+                (produce_tokens, arguments((X, tokens, ring_full, ring_empty), work, WALK, (RING, EARLY))),
             ],
             [4, 1, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS, PRODUCER_REGISTERS],
         )  # fmt: skip
-    elif CONSUMERS == 2:
-        gl.warp_specialize(
-            [
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 0,
-                )),
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 1,
-                )),
-                (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
-                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
-                )),
-            ],
-            [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
-        )  # fmt: skip
     else:
-        gl.static_assert(CONSUMERS == 4)
-        gl.warp_specialize(
-            [
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 0,
-                )),
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 1,
-                )),
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 2,
-                )),
-                (consume, (
-                    tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows,
-                    steps, programs, split, rest, sharers, row0, y_stride, unit, L, PLANES, TILE_N, TILE_M, STEP,
-                    STAGES, WHOLE, EVEN, GROUP_M, BF16, ADDED, EARLY, PAIRS, TURN, AHEAD, HOLD, FREE, RING, COPIED,
-                    CONSUMERS, DIRECT, BUILD_ID, 3,
-                )),
-                (produce, (
-                    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, PLANES,
-                    TILE_N, TILE_M, STEP, STAGES, WHOLE, EVEN, GROUP_M, EARLY, TURN,
-                )),
-            ],
-            [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],
-        )  # fmt: skip
+        copies = (X, sources, tokens, held, full, empty)
+        if CONSUMERS == 1:
+            gl.warp_specialize(
+                [
+                    (consume, arguments(places, sums, WALK, CHOICES, (0,))),
+                    (produce, arguments(copies, work, WALK, (PLANES, STAGES, EARLY))),
+                ],
+                [1], [PRODUCER_REGISTERS],
+            )  # fmt: skip
+        elif CONSUMERS == 2:
+            gl.warp_specialize(
+                [
+                    (consume, arguments(places, sums, WALK, CHOICES, (0,))),
+                    (consume, arguments(places, sums, WALK, CHOICES, (1,))),
+                    (produce, arguments(copies, work, WALK, (PLANES, STAGES, EARLY))),
+                ],
+                [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
+            )  # fmt: skip
+        else:
+            gl.static_assert(CONSUMERS == 4)
+            gl.warp_specialize(
+                [
+                    (consume, arguments(places, sums, WALK, CHOICES, (0,))),
+                    (consume, arguments(places, sums, WALK, CHOICES, (1,))),
+                    (consume, arguments(places, sums, WALK, CHOICES, (2,))),
+                    (consume, arguments(places, sums, WALK, CHOICES, (3,))),
+                    (produce, arguments(copies, work, WALK, (PLANES, STAGES, EARLY))),
+                ],
+                [4, 4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],
+            )  # fmt: skip

@@ -18,7 +18,7 @@ from warptile.kernels.triton.gemm_wgmma.device_ends import (
     store_tile,
     unit_exponents,
 )
-from warptile.kernels.triton.gemm_wgmma.device_shares import owners, share, span_of, tile_at, tile_of, turns_of
+from warptile.kernels.triton.gemm_wgmma.device_shares import owners, span_of, tile_at, tile_of, walk_of
 from warptile.kernels.triton.gemm_wgmma.device_steps import (
     arrived,
     copied,
@@ -39,9 +39,9 @@ from warptile.layouts.triton.lane_scales import factors
 def consume(
     tokens, held, full, empty, ring_full, ring_empty, both, Out, W, Y, Part, Count, Executed, m, rows, steps,
     programs, split, rest, sharers, row0, y_stride, unit,
-    L: gl.constexpr, planes: gl.constexpr, TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr,
-    STAGES: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr, BF16: gl.constexpr,
-    ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, TURN: gl.constexpr, AHEAD: gl.constexpr,
+    TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr, TURN: gl.constexpr, WHOLE: gl.constexpr,
+    EVEN: gl.constexpr, GROUP_M: gl.constexpr, L: gl.constexpr, planes: gl.constexpr, STAGES: gl.constexpr,
+    BF16: gl.constexpr, ADDED: gl.constexpr, EARLY: gl.constexpr, PAIRS: gl.constexpr, AHEAD: gl.constexpr,
     HOLD: gl.constexpr, FREE: gl.constexpr, RING: gl.constexpr, COPIED: gl.constexpr, CONSUMERS: gl.constexpr,
     DIRECT: gl.constexpr, BUILD_ID: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
@@ -65,17 +65,14 @@ def consume(
     TOGETHER: gl.constexpr = 1 if HELD == 256 else (2 if HELD == 128 or CONSUMERS == 4 else 4)
     program = gl.program_id(0)
     turns = steps // TURN
-    begin, end = share(program, turns, split, rest, sharers, EVEN)
-    begin *= TURN
-    end *= TURN
+    begin, end, first_turn, end_turn, stride = walk_of(
+        program, programs, m, rows, steps, split, rest, sharers, TILE_N, TILE_M, TURN, WHOLE, EVEN
+    )
     stage = 0
     phase = 0
     place = 0
     ring_phase = 0
     walks = 0
-    first_turn, end_turn, stride = turns_of(
-        program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN
-    )
     row = GROUP * ROWS + row_numbers(ROW, ROWS)
     tile = tile_of(first_turn, program, programs, begin, end, steps, rest, EVEN)
     _, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
@@ -138,10 +135,7 @@ def consume(
                     if (step + 1) % STAGES == 0:
                         phase ^= 1
                 else:
-                    stage += 1
-                    if stage == STAGES:
-                        stage = 0
-                        phase ^= 1
+                    stage, phase = next_place(stage, phase, STAGES)
                     slot = stage
                 if AHEAD:
                     arrived(full.index(slot), phase, at + 1 < last, FREE)

@@ -7,7 +7,8 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from triton.language.extra.cuda import gdc_wait
 
-from warptile.kernels.triton.gemm_wgmma.device_shares import share, span_of, tile_at, tile_of, turns_of
+from warptile.kernels.triton.gemm_wgmma.device_shares import met_at, walk_of
+from warptile.kernels.triton.gemm_wgmma.device_steps import next_place
 from warptile.kernels.triton.gluon_names import copy_box, reinterpreted
 from warptile.layouts.triton.lane_layouts import element, held_layout, held_shape, is_wide, load_plane, row_bytes
 
@@ -47,26 +48,23 @@ def copy_plane(
 
 @gluon.jit
 def produce(
-    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, planes: gl.constexpr,
-    TILE_N: gl.constexpr, TILE_M: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, WHOLE: gl.constexpr,
-    EVEN: gl.constexpr, GROUP_M: gl.constexpr, EARLY: gl.constexpr, TURN: gl.constexpr,
+    X, sources, tokens, held, full, empty, m, rows, steps, programs, split, rest, sharers, TILE_N: gl.constexpr,
+    TILE_M: gl.constexpr, STEP: gl.constexpr, TURN: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr,
+    GROUP_M: gl.constexpr, planes: gl.constexpr, STAGES: gl.constexpr, EARLY: gl.constexpr,
 ):  # fmt: skip
     """The copying warp: fills stages as they fall empty."""
     PARTS: gl.constexpr = STEP // 64
     BYTES: gl.constexpr = stage_bytes(planes, TILE_N, TILE_M, STEP)
     program = gl.program_id(0)
-    begin, end = share(program, steps // TURN, split, rest, sharers, EVEN)
-    begin *= TURN
-    end *= TURN
-    first_turn, end_turn, stride = turns_of(
-        program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN
+    begin, end, first_turn, end_turn, stride = walk_of(
+        program, programs, m, rows, steps, split, rest, sharers, TILE_N, TILE_M, TURN, WHOLE, EVEN
     )
     ahead = 0
     if EARLY:
         # Weights do not depend on the launch before; activations do.
-        tile = tile_of(first_turn, program, programs, begin, end, steps, rest, EVEN)
-        at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first, last = span_of(tile, begin, end, steps, rest, WHOLE, EVEN)
+        at_m, at_n, first, last = met_at(
+            first_turn, program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN, GROUP_M
+        )
         ahead = gl.minimum(last - first, STAGES)
         for j in gl.static_range(STAGES):
             arrived = full.index(j)
@@ -86,9 +84,9 @@ def produce(
     stage = ahead % STAGES
     phase = 1 - ahead // STAGES
     for place in range(first_turn, end_turn, stride):
-        tile = tile_of(place, program, programs, begin, end, steps, rest, EVEN)
-        at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
-        first, last = span_of(tile, begin, end, steps, rest, WHOLE, EVEN)
+        at_m, at_n, first, last = met_at(
+            place, program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN, GROUP_M
+        )
         first += gl.where(place == first_turn, ahead, 0)
         for at in range(first, last):
             mbarrier.wait(empty.index(stage), phase)
@@ -101,10 +99,7 @@ def produce(
                 )  # fmt: skip
             for part in gl.static_range(PARTS):
                 copy_box(X, [at_m * TILE_M, at * STEP + part * 64], arrived, tokens.index(stage * PARTS + part))
-            stage += 1
-            if stage == STAGES:
-                stage = 0
-                phase ^= 1
+            stage, phase = next_place(stage, phase, STAGES)
 
 
 @gluon.constexpr_function

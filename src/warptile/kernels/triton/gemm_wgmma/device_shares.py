@@ -62,6 +62,20 @@ def turns_of(
 
 
 @gluon.jit
+def walk_of(
+    program, programs, m, rows, steps, split, rest, sharers, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
+    TURN: gl.constexpr, WHOLE: gl.constexpr, EVEN: gl.constexpr,
+):  # fmt: skip
+    """(begin, end) of a program's steps, whole turns of TURN, and (first, end, stride) of its walk: `share` and
+    `turns_of`."""
+    begin, end = share(program, steps // TURN, split, rest, sharers, EVEN)
+    begin *= TURN
+    end *= TURN
+    first, last, stride = turns_of(program, programs, begin, end, m, rows, steps, rest, TILE_N, TILE_M, WHOLE, EVEN)
+    return begin, end, first, last, stride
+
+
+@gluon.jit
 def tile_of(at, program, programs, begin, end, steps, rest, EVEN: gl.constexpr):
     """The tile at a place of a program's walk. With EVEN, those it shares come first: what they cost besides is hidden
     behind whole tiles, which then end together."""
@@ -91,6 +105,18 @@ def span_of(tile, begin, end, steps, rest, WHOLE: gl.constexpr, EVEN: gl.constex
             if tile >= rest:
                 last = steps
     return first, last
+
+
+@gluon.jit
+def met_at(
+    place, program, programs, begin, end, m, rows, steps, rest, TILE_N: gl.constexpr, TILE_M: gl.constexpr,
+    WHOLE: gl.constexpr, EVEN: gl.constexpr, GROUP_M: gl.constexpr,
+):  # fmt: skip
+    """(m, n) of the tile at a place of a program's walk, and the [first, last) of its steps that are the program's."""
+    tile = tile_of(place, program, programs, begin, end, steps, rest, EVEN)
+    at_m, at_n = tile_at(tile, rows, m, TILE_N, TILE_M, GROUP_M)
+    first, last = span_of(tile, begin, end, steps, rest, WHOLE, EVEN)
+    return at_m, at_n, first, last
 
 
 @gluon.jit

@@ -84,10 +84,10 @@ def give_back(empty, FREE: gl.constexpr):
 
 
 @gluon.jit
-def next_place(place, phase, RING: gl.constexpr):
-    """The ring's place after this one, and its phase."""
+def next_place(place, phase, COUNT: gl.constexpr):
+    """The place after this one in a ring of COUNT, and its phase."""
     place += 1
-    if place == RING:
+    if place == COUNT:
         place = 0
         phase ^= 1
     return place, phase

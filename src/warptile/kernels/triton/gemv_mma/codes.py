@@ -7,6 +7,7 @@ from triton.experimental.gluon import language as gl
 
 from warptile.kernels.triton.gemv_mma.layouts import pair_layout, word_layout
 from warptile.layouts.triton.pointwise import signed_levels, typed
+from warptile.layouts.triton.scaled_pairs import scaled_pairs
 
 EVICT = gl.constexpr("evict_first")
 
@@ -73,23 +74,6 @@ def nibble_weights(words, factors):
         dtype=(gl.int32, gl.int32, gl.int32, gl.int32), is_pure=True, pack=1,
     )  # fmt: skip
     return join4(w0, w1, w2, w3)
-
-
-@gluon.jit
-def fma_halves(pairs, factors):
-    """pairs * (low half of factors) + (high half of factors), in fp16, of two fp16 in each i32."""
-    factors, pairs = gl.broadcast(factors, pairs)
-    return gl.inline_asm_elementwise(
-        """{
-        .reg .b16 l, h;
-        .reg .b32 f, a;
-        mov.b32 {l, h}, $2;
-        mov.b32 f, {l, l};
-        mov.b32 a, {h, h};
-        fma.rn.f16x2 $0, $1, f, a;
-        }""",
-        "=r,r,r", [pairs, factors], dtype=gl.int32, is_pure=True, pack=1,
-    )  # fmt: skip
 
 
 @gluon.jit
@@ -325,4 +309,5 @@ def weights_of(
     factors = gl.expand_dims(gl.convert_layout(factors, gl.SliceLayout(5, OUT), assert_trivial=True), 5)
     if L[10] == 0:
         pairs = signed_levels(pairs, L)
-    return fma_halves(pairs, factors)
+    factors, pairs = gl.broadcast(factors, pairs)
+    return scaled_pairs(pairs, factors, "f16x2")
