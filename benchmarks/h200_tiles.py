@@ -80,7 +80,10 @@ def _wgmma(problem: Problem, limits: Limits) -> Iterator[str]:
                 turn = next(t for t in (4, 2, 1) if t <= most and steps % (t * parts) == 0)
                 fields = f"tile_m={tile_m},tile_k={step},pairs={1 - problem.n % 2},early=1,turn={turn},{direct}{loop}"
                 fields += f",{spread}"
-                yield f"triton.gemm_wgmma:{fields},stages={stages}" if stages else _deepest(problem, limits, fields)
+                deepest = _deepest(problem, limits, fields)
+                yield f"triton.gemm_wgmma:{fields},stages={stages}" if stages else deepest
+                if tile_m == 256 and deepest.endswith("stages=2"):
+                    yield f"triton.gemm_wgmma:{fields},stages=3,ring=5"
 
 
 def _deepest(problem: Problem, limits: Limits, fields: str) -> str:

@@ -277,13 +277,14 @@ def gemv_mma(
         SIZE: gl.constexpr = ROWS * COLUMNS
         at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
         parts = Part + at.to(gl.int64) * (SPLIT_K * SIZE) + ((row - rows0) * COLUMNS + column)
-        gl.store(parts + split * SIZE, total)
+        given = (column < TOKENS) & (row >= 0)
+        gl.store(parts + split * SIZE, total, mask=given)
         barrier()
         if gl.atomic_add(Count + at, 1, sem="acq_rel", scope="gpu") == SPLIT_K - 1:
             barrier()
-            found = gl.load(parts, cache_modifier=".cg")
+            found = gl.load(parts, mask=inside, other=0.0, cache_modifier=".cg")
             for other in gl.static_range(1, SPLIT_K):
-                found += gl.load(parts + other * SIZE, cache_modifier=".cg")
+                found += gl.load(parts + other * SIZE, mask=inside, other=0.0, cache_modifier=".cg")
             gl.store(y, found.to(Y.dtype.element_ty), mask=inside)
             gl.store(Count + at, 0)
     if (program == 0) & (at_m == 0):
