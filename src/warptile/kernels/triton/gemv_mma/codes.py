@@ -180,6 +180,52 @@ def plane_pairs(
 
 
 @gluon.constexpr_function
+def six_text():
+    """PTX: the eight pairs of six-bit codes of two words of low nibbles, $8 and $9, and one of high pairs, $10, to $0 ..
+    $7.
+
+    Bytes of the same place in both words hold nibbles that lie eight bits apart, as their high pairs do: one selection
+    joins two pairs of codes.
+    """
+    lines = ["{", ".reg .b32 c, d, e, o, u;"]
+    lines += ["prmt.b32 c, $8, $9, 0x6240;", "prmt.b32 d, $8, $9, 0x7351;"]
+    lines += ["and.b32 e, $10, 0x33333333;", "shr.u32 o, $10, 2;", "and.b32 o, o, 0x33333333;"]
+
+    def joined(nibbles, low, high):
+        lines.append(f"lop3.b32 u, {nibbles}, u, 0x0F0F0F0F, 0xE4;")
+        lines.extend([f"and.b32 ${low}, u, 0x00FF00FF;", f"prmt.b32 ${high}, u, 0, 0x4341;"])
+
+    lines.append("shl.b32 u, e, 4;")
+    joined("c", 0, 4)
+    lines.append("mov.b32 u, e;")
+    joined("d", 2, 6)
+    lines += ["shr.u32 c, c, 4;", "shl.b32 u, o, 4;"]
+    joined("c", 1, 5)
+    lines += ["shr.u32 d, d, 4;", "mov.b32 u, o;"]
+    joined("d", 3, 7)
+    return "\n".join([*lines, "}"])
+
+
+@gluon.jit
+def six_pairs(
+    first, second, SLOTS_ALL: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+):
+    """i32[W, U, R, 4, 1, SLOTS_ALL]: as `plane_pairs`, of four bits in one plane and two above them in another."""
+    WORDS: gl.constexpr = SLOTS_ALL // 8
+    LAY: gl.constexpr = word_layout(WARPS, N, U, R, WORDS)
+    a, b = gl.split(gl.reshape(first, [WARPS, U, R, 4, WORDS, 2]))
+    a = gl.convert_layout(a, LAY, assert_trivial=True)
+    b = gl.convert_layout(b, LAY, assert_trivial=True)
+    second = gl.convert_layout(second, LAY, assert_trivial=True)
+    s0, s1, s2, s3, s4, s5, s6, s7 = gl.inline_asm_elementwise(
+        six_text(), "=r,=r,=r,=r,=r,=r,=r,=r,r,r,r", [a, b, second], dtype=(gl.int32,) * 8, is_pure=True, pack=1
+    )
+    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, 1, SLOTS_ALL)
+    found = gl.reshape(join8(s0, s1, s2, s3, s4, s5, s6, s7), [WARPS, U, R, 4, 1, SLOTS_ALL])
+    return gl.convert_layout(found, OUT, assert_trivial=True)
+
+
+@gluon.constexpr_function
 def trit_text(count0, count1):
     """PTX: all digits of a lane's bytes of base-3 codes, 256 times each, in order of slots.
 
@@ -301,6 +347,8 @@ def weights_of(
         return gl.convert_layout(found, OUT, assert_trivial=True)
     if L[3] != 0:
         pairs = trit_pairs(first, second, third, L, WARPS, N, U, R)
+    elif L[0] == 4 and L[1] == 2 and SLOTS % 8 == 0:
+        pairs = six_pairs(first, second, SLOTS, WARPS, N, U, R)
     else:
         pairs = plane_pairs(first, L[0], SLOTS, WARPS, N, U, R)
         if L[1] != 0:
