@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.ptx import plain, run
 from warptile import devices, formats, kernels
 from warptile.contracts import Limits, Problem, Runtime
 from warptile.kernels.triton.gemv_mma.rules import shared_bytes
@@ -152,3 +153,31 @@ def test_few_instructions_and_no_spill_for_hopper(tmp_path: Path, h200: Limits, 
     assert found["matrix"] == 32
     assert found["loop_accesses"] == 0
     assert found["shared"] == shared_bytes(kernels.parse_tile(tile)[1], Q4_K)  # type: ignore[arg-type]
+
+
+def test_six_bit_codes_come_out_in_order() -> None:
+    """Every nibble and every high pair of a word meets its own, in the pair's own half."""
+    codes_module = pytest.importorskip("warptile.kernels.triton.gemv_mma.codes")
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 64, (32, 8, 2), dtype=np.uint32)  # lane, slot, half
+    codes[0], codes[1] = 0, 63
+    words = np.zeros((3, 32), np.uint32)
+    for slot in range(8):
+        for half in range(2):
+            words[slot // 4] |= (codes[:, slot, half] & 15) << np.uint32(4 * (slot % 4) + 16 * half)
+            words[2] |= (codes[:, slot, half] >> 4) << np.uint32(2 * slot + 16 * half)
+    found = run(plain(codes_module.six_text)(), {8: words[0], 9: words[1], 10: words[2]})
+    for slot in range(8):
+        assert (found[slot] == codes[:, slot, 0] | codes[:, slot, 1] << 16).all(), slot
+
+
+def test_signed_bytes_multiply_both_halves() -> None:
+    """A scale of eight bits is exact beside its factors, and one of zero takes even the largest factor to zero."""
+    scales_module = pytest.importorskip("warptile.kernels.triton.gemv_mma.scales")
+    scales = np.array([-128, -127, -1, 0, 1, 2, 63, 127] * 4, np.int8)
+    low, high = np.float16(0.0123), np.float16(-7.5)
+    pair = np.full(32, low.view(np.uint16).astype(np.uint32) | np.uint32(high.view(np.uint16)) << np.uint32(16))
+    found = run(plain(scales_module.eight_text)(), {1: scales.view(np.uint8).astype(np.uint32), 2: pair})[0]
+    halves = found.view(np.float16).reshape(32, 2)
+    assert (halves[:, 0] == scales.astype(np.float16) * low).all()
+    assert (halves[:, 1] == scales.astype(np.float16) / np.float16(1024) * high).all()

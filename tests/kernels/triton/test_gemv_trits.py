@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.ptx import run
+from tests.support.ptx import plain, run
 from warptile import devices, formats, kernels
 from warptile.contracts import Limits, Problem, Runtime
 from warptile.kernels.triton.gemv_trits.tile import GemvTritsTile
@@ -71,11 +71,6 @@ def test_a_warps_products_are_those_of_the_formats_own_numbers(brain: bool) -> N
     room = 2.0**-19 * x.double().abs().amax(1).numpy() * np.abs(w.dequantize()).sum(1)[:, None]
     assert (np.abs(got - want) <= room + 2.0**-22 * np.abs(want)).all()
     assert np.abs(got - want).max() > 0 or brain
-
-
-def plain(function: object) -> object:
-    """The Python function behind a compile-time one."""
-    return getattr(function, "fn", function)
 
 
 def packed_planes(w: QuantTensor) -> list[np.ndarray]:

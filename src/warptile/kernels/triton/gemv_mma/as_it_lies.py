@@ -8,8 +8,8 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from warptile.kernels.triton.gemv_mma.activations import power, scaling
-from warptile.kernels.triton.gemv_mma.codes import along
 from warptile.kernels.triton.gemv_mma.layouts import linear, powers, sums_layout
+from warptile.kernels.triton.gemv_mma.tensors import along
 from warptile.kernels.triton.gluon_names import barrier, copy_later
 
 MOST_BATCHES = gl.constexpr(4)

@@ -17,9 +17,10 @@ from warptile.kernels.triton.gemv_mma.as_it_lies import (
     rows_layout,
     undo_columns,
 )
-from warptile.kernels.triton.gemv_mma.codes import along, load_codes, weights_of
+from warptile.kernels.triton.gemv_mma.codes import load_codes, weights_of
 from warptile.kernels.triton.gemv_mma.layouts import sums_layout, x_layout
 from warptile.kernels.triton.gemv_mma.scales import factors_of, load_scales, unit_factors
+from warptile.kernels.triton.gemv_mma.tensors import along
 from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 
 

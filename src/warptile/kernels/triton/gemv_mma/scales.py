@@ -5,8 +5,9 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from warptile.kernels.triton.gemv_mma.codes import along, join4, row_parts
+from warptile.kernels.triton.gemv_mma.codes import row_parts
 from warptile.kernels.triton.gemv_mma.layouts import block_layout, scale_layout, word_layout
+from warptile.kernels.triton.gemv_mma.tensors import along, join4
 from warptile.layouts.triton.decode import half_bits
 from warptile.layouts.triton.pointwise import scale_words, scales_of
 
@@ -127,7 +128,8 @@ def block_factors(
 def eight_text():
     """PTX: the signed byte $1 times both halves of $2, to $0.
 
-    With its highest bit the other way round, it becomes fp16 by or-ing into 1024 and 1: 1152 + sc and 1.125 + sc / 1024.
+    With its highest bit the other way round, it becomes fp16 by or-ing into 1024 and 1: 1152 + sc and 1.125 + sc /
+    1024.
     """
     return """{
     .reg .b32 a, b;

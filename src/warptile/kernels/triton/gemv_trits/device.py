@@ -7,8 +7,9 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from warptile.kernels.triton.gemv_mma.codes import EVICT, along, join4
+from warptile.kernels.triton.gemv_mma.codes import EVICT
 from warptile.kernels.triton.gemv_mma.layouts import linear, powers, warp_steps
+from warptile.kernels.triton.gemv_mma.tensors import along, join4
 from warptile.kernels.triton.gemv_trits.device_text import constraints, product_text, staging_text
 from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 from warptile.layouts.triton.pointwise import typed
@@ -239,7 +240,9 @@ def gemv_trits(
     padded = (rows + 15) // 16 * 16
     first = split * (STRETCHES * STRETCH)
     end = gl.minimum(k // STEP, first + STRETCHES * STRETCH)
-    memory = gl.allocate_shared_memory(gl.int32, [5, STEPS, 4 * TOKENS, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0]))
+    memory = gl.allocate_shared_memory(
+        gl.int32, [5, STEPS, 4 * TOKENS, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
+    )
     units = gl.allocate_shared_memory(gl.float32, [STEPS, 2], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
     a0, a1, b0, b1, t0, t1 = fetch(W, p0, p1, p2, first, rows0, padded, end, WARPS, N, U, FULL)
     if DEPTH >= 2:

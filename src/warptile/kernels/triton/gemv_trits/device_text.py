@@ -62,10 +62,16 @@ def product_text():
 
 @gluon.constexpr_function
 def staging_text(brain):
-    """$0..$53: a lane's words for each of three planes, word by word; $54 (f32): what a unit counts, NaN where a number is
-    not finite. $55..$70: the lane's 16 pairs of fp16, or bf16 where `brain`."""
+    """$0..$53: a lane's words for each of three planes, word by word; $54 (f32): what a unit counts, NaN where a number
+    is not finite. $55..$70: the lane's 16 pairs of fp16, or bf16 where `brain`."""
     out, given = WORDS * PLANES, WORDS * PLANES + 1
-    lines = ["{", ".reg .b32 b<32>, m, n, s, z<4>, u, v;", ".reg .b16 low, high;", ".reg .f32 f, g;", ".reg .pred wild;"]
+    lines = [
+        "{",
+        ".reg .b32 b<32>, m, n, s, z<4>, u, v;",
+        ".reg .b16 low, high;",
+        ".reg .f32 f, g;",
+        ".reg .pred wild;",
+    ]
     for slot in range(SLOTS):
         lines.append(f"and.b32 {'n' if slot else 'm'}, ${given + slot}, 0x7FFF7FFF;")
         lines += ["max.u16x2 m, m, n;"] if slot else []
@@ -91,7 +97,7 @@ def staging_text(brain):
             lines += ["fma.rn.f32 f, f, g, 0f4B400000;", f"mov.b32 b{2 * slot + half}, f;"]
 
     def pair(word, old, new):
-        """Two numbers x_old - 3 x_new of neighbours along k, of slots or None, as a word's upper bytes in all planes."""
+        """Two numbers x_old - 3 x_new of neighbours along k, of slots or None: a word's upper bytes in all planes."""
         constant = BIASED - (ONES if old is not None else 0) + (3 * ONES if new is not None else 0)
         for half in range(2):
             if new is None:
