@@ -18,6 +18,7 @@ from warptile.kernels.triton.gemv_mma.as_it_lies import (
     undo_columns,
 )
 from warptile.kernels.triton.gemv_mma.codes import load_codes, weights_of
+from warptile.kernels.triton.gemv_mma.ends import store_sums
 from warptile.kernels.triton.gemv_mma.layouts import sums_layout, x_layout
 from warptile.kernels.triton.gemv_mma.scales import factors_of, load_scales, unit_factors
 from warptile.kernels.triton.gemv_mma.tensors import along
@@ -272,21 +273,7 @@ def gemv_mma(
     total = total * (exponent << 23).to(gl.float32, bitcast=True)
     y = Y + token.to(gl.int64) * y_stride + (row0 + row)
     inside = (column < TOKENS) & (token < m) & (row < rows)
-    if SPLIT_K == 1:
-        gl.store(y, total.to(Y.dtype.element_ty), mask=inside)
-    else:
-        SIZE: gl.constexpr = ROWS * COLUMNS
-        at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
-        parts = Part + at.to(gl.int64) * (SPLIT_K * SIZE) + ((row - rows0) * COLUMNS + column)
-        given = (column < TOKENS) & (row >= 0)
-        gl.store(parts + split * SIZE, total, mask=given)
-        barrier()
-        if gl.atomic_add(Count + at, 1, sem="acq_rel", scope="gpu") == SPLIT_K - 1:
-            barrier()
-            found = gl.load(parts, mask=inside, other=0.0, cache_modifier=".cg")
-            for other in gl.static_range(1, SPLIT_K):
-                found += gl.load(parts + other * SIZE, mask=inside, other=0.0, cache_modifier=".cg")
-            gl.store(y, found.to(Y.dtype.element_ty), mask=inside)
-            gl.store(Count + at, 0)
+    at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
+    store_sums(total, y, inside, Part, Count, at, split, (row - rows0) * COLUMNS + column, ROWS * COLUMNS, SPLIT_K)
     if (program == 0) & (at_m == 0):
         gl.store(Executed, gl.full([], BUILD_ID, gl.uint32))

@@ -107,9 +107,14 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     return broken or _fits(tile, problem, limits)
 
 
-def fits(needed: int, warps: int, limits: Limits) -> list[BrokenRule]:
-    """What a program of so many shared bytes and warps asks too much of a device."""
+def fits(needed: int, warps: int, registers: int, limits: Limits) -> list[BrokenRule]:
+    """What a program of so many shared bytes and warps, of at most so many registers a thread, asks too much of a
+    device."""
     broken = []
+    at_once = registers * warps * limits.subgroup
+    if limits.registers_per_unit and at_once > limits.registers_per_unit:
+        rule = "what threads are allowed fits a unit's registers"
+        broken.append(BrokenRule(rule, f"{at_once} > {limits.registers_per_unit}", True))
     if limits.shared_bytes and needed > limits.shared_bytes:
         broken.append(BrokenRule("shared bytes fit a program", f"{needed} > {limits.shared_bytes}", True))
     threads = warps * limits.subgroup
@@ -119,12 +124,8 @@ def fits(needed: int, warps: int, limits: Limits) -> list[BrokenRule]:
 
 
 def _fits(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
-    broken = fits(shared_bytes(tile, problem), tile.warps, limits)
+    broken = fits(shared_bytes(tile, problem), tile.warps, tile.registers, limits)
     held = registers_of(tile, problem)
-    at_once = tile.registers * tile.warps * limits.subgroup
-    if limits.registers_per_unit and at_once > limits.registers_per_unit:
-        rule = "what threads are allowed fits a unit's registers"
-        broken.append(BrokenRule(rule, f"{at_once} > {limits.registers_per_unit}", True))
     if limits.max_registers_per_thread and held > limits.max_registers_per_thread:
         rule = "words on their way and sums fit a thread's registers"
         broken.append(BrokenRule(rule, f"{held} > {limits.max_registers_per_thread}", True))
