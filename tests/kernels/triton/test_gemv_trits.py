@@ -122,3 +122,12 @@ def test_a_problem_it_does_not_serve_is_named(changed: dict[str, object], rule: 
     problem = replace(Problem("PTQ1_0", 4096, 14336, 1, "fp16", "fp16"), **changed)  # type: ignore[arg-type]
     assert rule in [b.rule for b in KERNEL.broken_rules(GemvTritsTile(1, 1), problem, h200)]
     assert not KERNEL.broken_rules(GemvTritsTile(1, 1), Problem("PTQ1_0", 4096, 14336, 1, "bf16", "bf16"), h200)
+
+
+def test_a_program_that_no_unit_has_registers_for_is_refused() -> None:
+    """Such a tile compiles, and fails only when it is launched."""
+    h200: Limits = devices.by_name("h200", "cuda")
+    problem = Problem("PTQ1_0", 4096, 14336, 1, "fp16", "fp16")
+    (rule,) = KERNEL.broken_rules(GemvTritsTile(2, 1, 2, 16, registers=168), problem, h200)
+    assert rule.rule == "what threads are allowed fits a unit's registers"
+    assert not KERNEL.broken_rules(GemvTritsTile(2, 1, 2, 16, registers=128), problem, h200)

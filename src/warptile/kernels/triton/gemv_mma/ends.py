@@ -10,12 +10,12 @@ from warptile.kernels.triton.gluon_names import barrier
 
 @gluon.jit
 def store_sums(total, y, inside, Part, Count, at, split, place, SIZE: gl.constexpr, SPLIT_K: gl.constexpr):
-    """Store f32 sums to `y` where `inside`: the program's own, or, where k is in SPLIT_K parts, those of all of them, by
-    the program that comes last.
+    """Store f32 sums to `y` where `inside`: the program's own, or, where k is in SPLIT_K parts, those of all of them,
+    by the program that comes last.
 
     place: of each sum among the SIZE of a part; at: the number of the program's outputs, under which Count counts parts
-    that are there and Part holds them. Only what is inside goes to and fro. Parts are summed in order, so results repeat
-    bit by bit.
+    that are there and Part holds them. Only what is inside goes to and fro. Parts are summed in order, so results
+    repeat bit by bit.
     """
     if SPLIT_K == 1:
         gl.store(y, total.to(y.dtype.element_ty), mask=inside)
