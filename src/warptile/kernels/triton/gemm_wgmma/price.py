@@ -50,8 +50,9 @@ HOT, HEATING_TOKENS = 0.08, 4096
 """Decoding costs power, and a card busy with many tokens is as fast as power allows: what an instruction a weight from
 COOL to HOTTEST adds to a launch's time in the end, and the tokens at which most of it shows."""
 COOL, HOTTEST = 2.0, 4.5
-SPREAD = 1.06
-"""Step of programs that share evenly, over one of programs side by side: they meet less of each other's in cache."""
+SPREAD, SCATTERED = 1.06, 1.15
+"""Step of programs that share evenly, over one of programs side by side: they meet less of each other's in cache; the
+same where all of more tiles than programs are shared, whose programs are tiles apart."""
 TWO_INSTRUCTIONS = 1.12
 """Loop of 128 rows a consumer, over twice the loop of 64: fewer warps hide each other's waits."""
 
@@ -113,7 +114,8 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
         left = 0.0 if tile.split_k == 1 or tile.rest else 1.0 if tile.split_k else 2.0
         reduce = left * (REDUCE_SECONDS + wide * parts_seconds)
     if tile.split_k == 0 and most:
-        one *= 1.0 + (SPREAD - 1.0) * evenly / most
+        apart = SCATTERED if not tile.rest and tiles > programs else SPREAD
+        one *= 1.0 + (apart - 1.0) * evenly / most
     seconds = max(rounds * most * one, memory) + rounds * ends + reduce
     seconds += EARLY_SECONDS if tile.early else LAUNCH_SECONDS
     seconds *= 1.0 + HOT * (min(slots, HOTTEST) - COOL) * (1.0 - exp(-problem.m / HEATING_TOKENS))
