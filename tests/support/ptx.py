@@ -85,12 +85,12 @@ def larger_halves(a: U32, b: U32) -> U32:
 
 
 def product(matrices: list[list[U32]]) -> list[U32]:
-    """mma.m16n8k32.row.col.s32.u8.s8.s32: D of A, B and C, as the instruction's lanes hold them."""
+    """mma.m16n8k32.row.col.s32.s8.s8.s32: D of A, B and C, as the instruction's lanes hold them."""
     a, b, c = (np.stack(m) for m in matrices)
     left, right, total = np.zeros((16, 32), np.int64), np.zeros((32, 8), np.int64), np.zeros((16, 8), np.int64)
     row, quad = LANES // 4, LANES % 4
     for i in range(4):
-        four = a[i].view(np.uint8).reshape(32, 4)
+        four = a[i].view(np.int8).reshape(32, 4)
         for e in range(4):
             left[row + 8 * (i % 2), quad * 4 + e + 16 * (i // 2)] = four[:, e]
         total[row + 8 * (i // 2), quad * 2 + i % 2] = c[i].view(np.int32)

@@ -28,9 +28,9 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
    eta_x = 127 * 2^-126.
     Activations brought into fp16's upper range by a power of two, the largest magnitude a of their part of a row going
     into [2^14, 2^15) ("fp16 over its largest"), move by u16 |x| (bf16: not at all), or by half a subnormal spacing:
-    2^-25 / 2^14 of a, which is at most sum |x|. Activations as whole numbers below 2^19 times a power of two, the
+    2^-25 / 2^14 of a, which is at most sum |x|. Activations as whole numbers below 2^20 times a power of two, the
     largest magnitude a of a block of 128 within a factor of two of the largest ("fixed 128"), move by half of one:
-    2^-19 of a, which is at most sum |x|, or 2^-114 where the power would be beyond its range.
+    2^-20 of a, which is at most sum |x|, or 2^-114 where the power would be beyond its range.
 2a. llama.cpp's int8 kernel keeps scales of activations as fp16 ("q8_1 fp16"): s moves by at most 2 u16 s and one
     subnormal spacing, so s code, of magnitude at most a, by 2 u16 a (1 + gamma_2) + 127 * 2^-24. A minimum is
     multiplied by the sum of its block's activations, kept as fp16 too: its move counts as a second one of the weight's
@@ -77,7 +77,7 @@ LARGEST_CODE = 255
 """Of any format: codes are at most eight bits, codebook values at most a signed byte."""
 LARGEST_STEP = 128
 FIXED = "fixed 128"
-"""Activations as whole numbers below 2^19, see step 2."""
+"""Activations as whole numbers below 2^20, see step 2."""
 
 MATRIX_UNIT = 2.5
 """Unit roundoffs a term of a matrix unit's sum, see step 3."""
@@ -209,7 +209,7 @@ def weight_moves(kind: str) -> Moves:
 def activation_moves(kind: str, stored: str) -> Moves:
     """e_x of an activation of type `stored` that is multiplied as `kind`."""
     if kind == FIXED:
-        return Moves(0.0, 0.0, 2.0**-114, spread=2.0**-19)
+        return Moves(0.0, 0.0, 2.0**-114, spread=2.0**-20)
     if kind in ACTIVATION_BLOCKS:
         near = gamma(2, ROUNDOFF["fp32"])
         if kind.endswith(" fp16"):

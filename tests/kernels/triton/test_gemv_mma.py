@@ -97,6 +97,7 @@ def test_activations_over_their_largest_move_by_less_than_tf32() -> None:
         ({"direct": 1}, "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"),
         ({"direct": 2, "tile_m": 8}, "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"),
         ({"split_k": 0}, "split_k >= 1"),
+        ({"lean": 2}, "lean is 0 or 1"),
     ],
 )
 def test_a_broken_rule_is_named(h200: Limits, changed: dict[str, int], rule: str) -> None:
@@ -139,7 +140,7 @@ def test_untuned_tiles_say_how_many_registers_they_may_take(h200: Limits) -> Non
             2.5,
             32,
         ),
-        ("Q6_K", "tile_n=16,tile_m=1,warps=8,steps=1,ahead=2,pdl=1,registers=96", 3.6, 16),
+        ("Q6_K", "tile_n=16,tile_m=1,warps=8,steps=1,ahead=2,pdl=1,registers=96,lean=1", 3.6, 16),
     ],
 )
 def test_few_instructions_and_no_spill_for_hopper(

@@ -211,6 +211,7 @@ def weights_of(
     N: gl.constexpr,
     U: gl.constexpr,
     R: gl.constexpr,
+    LEAN: gl.constexpr,
 ):
     """fp16 pairs of a stretch's weights over the rows' units, i32[W, U, R, 4, groups, slots a group]."""
     GROUPS: gl.constexpr = L[7]
@@ -224,7 +225,7 @@ def weights_of(
         return gl.convert_layout(found, OUT, assert_trivial=True)
     if L[3] != 0:
         pairs = trit_pairs(first, second, third, L, WARPS, N, U, R)
-    elif L[0] == 4 and L[1] == 2 and SLOTS % 8 == 0:
+    elif LEAN != 0 and L[0] == 4 and L[1] == 2 and SLOTS % 8 == 0:
         pairs = six_pairs(first, second, SLOTS, WARPS, N, U, R)
     else:
         pairs = plane_pairs(first, L[0], SLOTS, WARPS, N, U, R)

@@ -13,7 +13,6 @@ from warptile.kernels.triton.gemv_mma.tile import GemvMmaTile
 # codebooks, where 12 are counted that wait for each other, what an H200 took.
 BIT_PLANE_SLOTS = 2.3
 TWO_PLANE_SLOTS = 4.1
-SIX_BIT_SLOTS = 3.5
 TRIT_SLOTS = 3.1
 CODEBOOK_SLOTS = 21.0
 # Of a column of sums, a weight; of a warp outside the loop; of a staged word of x.
@@ -80,7 +79,7 @@ def price(tile: GemvMmaTile, problem: Problem, limits: Limits) -> Price:
     compute = programs * tile.warps * (loop + staged + OUTSIDE_SLOTS) / (units * SCHEDULERS * issued * clock) / busy
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * common.DTYPE_BYTES[problem.x_dtype]
-    sums_bytes = 8.0 * SUMS * programs * tile.tile_n * min(problem.m, tile.tile_m) if tile.split_k > 1 else 0.0
+    sums_bytes = 8.0 * SUMS * programs * tile.tile_n * rules.columns(tile) if tile.split_k > 1 else 0.0
     from_cache = ceil_div(problem.n, tile.tile_n) * x_bytes * FROM_CACHE
     memory = (weight_bytes * passes + from_cache + sums_bytes) / (limits.read_gb_per_s * 1e9 or 1e11)
     room = resident.workgroups * units >= programs + units
@@ -122,6 +121,4 @@ def _slots(problem: Problem) -> float:
         return CODEBOOK_SLOTS
     if parameters[3]:
         return TRIT_SLOTS
-    if parameters[:2] == (4, 2):
-        return SIX_BIT_SLOTS
     return TWO_PLANE_SLOTS if parameters[1] else BIT_PLANE_SLOTS

@@ -94,6 +94,8 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     if tile.direct not in (0, 1) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype not in COPIED)):
         rule = "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"
         broken.append(BrokenRule(rule, f"{tile.direct}, {tile.tile_m} of {problem.x_dtype}"))
+    if tile.lean not in (0, 1):
+        broken.append(BrokenRule("lean is 0 or 1", f"{tile.lean}"))
     if broken:
         return broken
     whole = arranged(problem)

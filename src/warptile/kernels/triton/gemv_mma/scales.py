@@ -156,8 +156,9 @@ def eight_factors(first, second, up, L: gl.constexpr):
 
 @gluon.jit
 def factors_of(
-    a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
-):
+    a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
+    LEAN: gl.constexpr,
+):  # fmt: skip
     """For each group fp16 numbers in the low and high half of an i32: what a code is multiplied by and what is added,
     both over the row's unit. i32[W, U, R, 4, groups], the same for each lane of a quad."""
     GROUPS: gl.constexpr = L[7]
@@ -166,7 +167,7 @@ def factors_of(
     OUT: gl.constexpr = word_layout(WARPS, N, U, R, GROUPS)
     if L[6] == "k6min":
         own = block_factors(a, up, down, L, WARPS, N, U, R)
-    elif L[6] == "k8" and L[10] != 0:
+    elif LEAN != 0 and L[6] == "k8" and L[10] != 0:
         own = eight_factors(a, b, up, L)
     else:
         part = (along(LAY, 0) * U + along(LAY, 1)) % PARTS

@@ -16,6 +16,7 @@ from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 from warptile.layouts.triton.pointwise import typed
 
 STEP = gl.constexpr(128)
+QUADS = gl.constexpr(3)
 
 
 @gluon.constexpr_function
@@ -26,12 +27,11 @@ def lane_layout(W, N, U):
 
 
 @gluon.constexpr_function
-def factor_layout(W, N, U, columns):
-    """[W, N, U, 8 / columns, columns, 4 c, 4 words] as `lane_layout`, four words a lane; few columns are repeated."""
-    registers = [(6, 1), (6, 2)] + [(2, b) for b in powers(U)]
-    lanes = [(5, 1), (5, 2)] + [(4, b) for b in powers(columns)] + [(3, b) for b in powers(8 // columns)]
-    warps = [(1, b) for b in powers(N)] + warp_steps(W, 1)
-    return linear([W, N, U, 8 // columns, columns, 4, 4], registers, lanes, warps)
+def factor_layout(W, N, U):
+    """[W, N, U, 8 columns, 4 c, 4 words] as `lane_layout`, four words a lane."""
+    registers = [(5, 1), (5, 2)] + [(2, b) for b in powers(U)]
+    lanes = [(4, 1), (4, 2), (3, 1), (3, 2), (3, 4)]
+    return linear([W, N, U, 8, 4, 4], registers, lanes, [(1, b) for b in powers(N)] + warp_steps(W, 1))
 
 
 @gluon.constexpr_function
@@ -111,7 +111,7 @@ def stage(
     X, memory, units, m, token0, x_stride, first, end,
     TOKENS: gl.constexpr, STEPS: gl.constexpr, WARPS_ALL: gl.constexpr,
 ):  # fmt: skip
-    """Fill i32[5, STEPS, columns, 4 c, 4] with words of x (column 4 token + plane) and f32[STEPS, 2 tokens] with
+    """Fill i32[3, STEPS, 8 columns, 4 c, 4] with words of x (column 4 token + plane) and f32[STEPS, 2 tokens] with
     what a unit of each step counts."""
     LAY: gl.constexpr = staging_layout(STEPS, WARPS_ALL)
     step = first + along(LAY, 0)
@@ -127,29 +127,28 @@ def stage(
         s1, s5, s9, s13 = quarters_of(q1)
         s2, s6, s10, s14 = quarters_of(q2)
         s3, s7, s11, s15 = quarters_of(q3)
-        found = gl.inline_asm_elementwise(
+        (
+            a0, b0, c0, a1, b1, c1, a2, b2, c2, a3, b3, c3, a4, b4, c4, a5, b5, c5, a6, b6, c6, a7, b7, c7,
+            a8, b8, c8, a9, b9, c9, unit,
+        ) = gl.inline_asm_elementwise(
             staging_text(X.dtype.element_ty == gl.bfloat16),
-            constraints("=r", 54) + ",=f," + constraints("r", 16),
+            constraints("=r", 30) + ",=f," + constraints("r", 16),
             [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15],
-            dtype=(gl.int32,) * 54 + (gl.float32,), is_pure=True, pack=1,
+            dtype=(gl.int32,) * 30 + (gl.float32,), is_pure=True, pack=1,
         )  # fmt: skip
-        for plane in gl.static_range(3):
-            put(memory, 4 * t + plane, found, plane, STEPS)
+        put(memory, 4 * t, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, STEPS)
+        put(memory, 4 * t + 1, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, STEPS)
+        put(memory, 4 * t + 2, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, STEPS)
         # The same in all four lanes.
-        units.slice(t, 1, 1).store(gl.reshape(gl.max(found[54], 1), [STEPS, 1]))
+        units.slice(t, 1, 1).store(gl.reshape(gl.max(unit, 1), [STEPS, 1]))
 
 
 @gluon.jit
-def put(memory, COLUMN: gl.constexpr, words, PLANE: gl.constexpr, STEPS: gl.constexpr):
-    """Store a column's words of every step and lane, four at a time; the last two twice."""
-    for quad in gl.static_range(4):
-        place = memory.index(quad).slice(COLUMN, 1, 1)
-        store4(
-            place, words[12 * quad + PLANE], words[12 * quad + 3 + PLANE], words[12 * quad + 6 + PLANE],
-            words[12 * quad + 9 + PLANE], STEPS,
-        )  # fmt: skip
-    place = memory.index(4).slice(COLUMN, 1, 1)
-    store4(place, words[48 + PLANE], words[51 + PLANE], words[48 + PLANE], words[51 + PLANE], STEPS)
+def put(memory, COLUMN: gl.constexpr, w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, STEPS: gl.constexpr):
+    """Store a column's ten words of every step and lane."""
+    store4(memory.index(0).slice(COLUMN, 1, 1), w0, w1, w2, w3, STEPS)
+    store4(memory.index(1).slice(COLUMN, 1, 1), w4, w5, w6, w7, STEPS)
+    store4(memory.index(2).slice(COLUMN, 1, 1), w8, w9, w8, w9, STEPS)
 
 
 @gluon.jit
@@ -160,11 +159,11 @@ def store4(memory, a, b, c, d, STEPS: gl.constexpr):
 
 @gluon.jit
 def four_words(memory, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr):
-    """A stretch's four words of x of every lane, of memory [W, U, columns, 4, 4]: four i32[W, N, U, 8, 4]."""
-    LAY: gl.constexpr = factor_layout(W, N, U, memory.shape[2])
+    """A stretch's four words of x of every lane, of memory [W, U, 8, 4, 4]: four i32[W, N, U, 8, 4]."""
+    LAY: gl.constexpr = factor_layout(W, N, U)
     OUT: gl.constexpr = lane_layout(W, N, U)
-    words = gl.expand_dims(memory.load(gl.SliceLayout(1, gl.SliceLayout(3, LAY))), 1)
-    words, _ = gl.broadcast(gl.expand_dims(words, 3), along(LAY, 1) + along(LAY, 3))
+    words = gl.expand_dims(memory.load(gl.SliceLayout(1, LAY)), 1)
+    words, _ = gl.broadcast(words, along(LAY, 1))
     even, odd = gl.split(gl.reshape(words, [W, N, U, 8, 4, 2, 2]))
     a, c = gl.split(even)
     b, d = gl.split(odd)
@@ -186,20 +185,15 @@ def add_stretch(
     OUT: gl.constexpr = lane_layout(W, N, U)
     x0, x1, x2, x3 = four_words(words.index(i), W, N, U)
     x4, x5, x6, x7 = four_words(words.index(i + SLOTS), W, N, U)
-    x8, x9, x10, x11 = four_words(words.index(i + 2 * SLOTS), W, N, U)
-    x12, x13, x14, x15 = four_words(words.index(i + 3 * SLOTS), W, N, U)
-    x16, x17, _, _ = four_words(words.index(i + 4 * SLOTS), W, N, U)
+    x8, x9, _, _ = four_words(words.index(i + 2 * SLOTS), W, N, U)
     unit = units.index(i).load(gl.SliceLayout(1, gl.SliceLayout(3, gl.SliceLayout(5, LAY))))
     unit = gl.expand_dims(gl.expand_dims(gl.expand_dims(unit, 1), 3), 5)
     unit = gl.broadcast(unit, along(LAY, 1) + along(LAY, 3) + along(LAY, 5))[0]
     unit = gl.convert_layout(gl.reshape(unit, [W, N, U, 8, 4]), OUT, assert_trivial=True)
     return gl.inline_asm_elementwise(
         product_text(),
-        constraints("=f", 4) + "," + constraints("r", 24) + ",f,r," + constraints("f", 4),
-        [
-            a0, a1, b0, b1, t0, t1, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17,
-            unit, power, y0, y1, y2, y3,
-        ],
+        constraints("=f", 4) + "," + constraints("r", 16) + ",f,r," + constraints("f", 4),
+        [a0, a1, b0, b1, t0, t1, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, unit, power, y0, y1, y2, y3],
         dtype=(gl.float32, gl.float32, gl.float32, gl.float32), is_pure=True, pack=1,
     )  # fmt: skip
 
@@ -241,9 +235,7 @@ def gemv_trits(
     padded = (rows + 15) // 16 * 16
     first = split * (STRETCHES * STRETCH)
     end = gl.minimum(k // STEP, first + STRETCHES * STRETCH)
-    memory = gl.allocate_shared_memory(
-        gl.int32, [5, STEPS, 4 * TOKENS, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
-    )
+    memory = gl.allocate_shared_memory(gl.int32, [3, STEPS, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0]))
     units = gl.allocate_shared_memory(gl.float32, [STEPS, 2], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
     a0, a1, b0, b1, t0, t1 = fetch(W, p0, p1, p2, first, rows0, padded, end, WARPS, N, U, FULL)
     if DEPTH >= 2:
@@ -251,7 +243,7 @@ def gemv_trits(
     if PDL:
         gdc_wait()
     stage(X, memory, units, m, at_m * TOKENS, x_stride, first, end, TOKENS, STEPS, WARPS * N)
-    words = reinterpreted(memory, gl.int32, [5 * SLOTS, WARPS, U, 4 * TOKENS, 4, 4], PLAIN)
+    words = reinterpreted(memory, gl.int32, [3 * SLOTS, WARPS, U, 8, 4, 4], PLAIN)
     counts = reinterpreted(units, gl.float32, [SLOTS, WARPS, U, 2], gl.SwizzledSharedLayout(1, 1, 1, [2, 1, 0]))
     barrier()
     c = along(LAY, 4)
@@ -286,6 +278,6 @@ def gemv_trits(
     y = Y + token.to(gl.int64) * y_stride + (row0 + row)
     inside = (column < TOKENS) & (token < m) & (row < rows)
     at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
-    store_sums(total, y, inside, Part, Count, at, split, (row - rows0) * 2 + column, ROWS * 2, SPLIT_K)
+    store_sums(total, y, inside, None, Part, Count, at, split, (row - rows0) * 2 + column, ROWS * 2, SPLIT_K)
     if (program == 0) & (at_m == 0):
         gl.store(Executed, gl.full([], BUILD_ID, gl.uint32))

@@ -1,29 +1,29 @@
 """PTX of `triton.gemv_trits`: base-3 bytes and fixed-point activations, both as bytes of int8 matrix instructions.
 
-With h_n = floor(3^n b / 256) of a byte b, its digit n is h_{n+1} - 3 h_n, so the sum over a byte's five digits
+Digit n of byte b is (3 s_n - s_{n+1}) / 256, where s_n = 3^n b mod 256, so a digit less one is (3 t_n - t_{n+1}) / 256
+of t_n = s_n - 128, a signed byte, and the sum over a byte's digits
 
-    sum_n digit_n x_n = sum_{n = 1 .. 5} h_n (x_{n-1} - 3 x_n),   x_5 = 0
+    sum_n (digit_n - 1) x_n = (sum_{n = 0 .. 5} t_n (3 x_n - x_{n-1})) / 256,   x_{-1} = x_5 = 0
 
-takes no digit apart: two bytes in 16-bit halves times 3^n have both h_n as their upper bytes. Such a word is the left
-factor as it is; the right one is 0 where the lower bytes meet it, and x_{n-1} - 3 x_n elsewhere, in whole numbers below
-2^21 as three signed bytes in columns of their own. Of a block of 128 a lane has 18 words: ten of its four bytes of 16,
-five of its two bytes of eight, two of its digit of the last two, and one of ones, which takes the sum of x off, as a
-weight is its digit less one.
+takes no digit apart. The left factor is t: a word as it lies for n = 0, and, as 128 * 3 = 128 modulo 256, its bytes in
+16-bit halves times 3^n for the others; the right one is 3 x_n - x_{n-1} in whole numbers below 2^22, as three signed
+bytes in columns of their own. Of a block of 128 a lane has ten words: six of its four bytes of 16, three of its two
+bytes of eight, one of its digit of the last two.
 """
 
 from __future__ import annotations
 
 from triton.experimental import gluon
 
-WORDS = 18
+WORDS = 10
 PLANES = 3
 SLOTS = 16
 # 1.5 * 2^23, whose bits count whole numbers.
 ONES = 0x4B400000
 # A number plus this is three bytes, each 128 more than the signed byte meant.
 BIASED = 0x808080
-# Exponents, biased: whole numbers below 2^19 of any magnitude, and the largest factor.
-TO_WHOLE, MOST_FACTOR = 272, 240
+# Exponents, biased: whole numbers below 2^20 of any magnitude, and the largest factor.
+TO_WHOLE, MOST_FACTOR = 273, 240
 
 
 @gluon.constexpr_function
@@ -36,34 +36,42 @@ def constraints(kind, count):
 def product_text():
     """$0..$3 (f32): sums over rows r and r + 8 of columns 2 c and 2 c + 1, a block's products added.
 
-    $4..$9: the rows' words of four bytes, of two bytes, and tails; $10..$27: x; $28 (f32): what a unit of x counts;
-    $29: 3^c; $30..$33 (f32): the sums so far.
+    $4..$9: the rows' words of four bytes, of two bytes, and tails; $10..$19: x; $20 (f32): what a unit of x counts;
+    $21: 3^c; $22..$25 (f32): the sums so far.
     """
-    lines = ["{", ".reg .b32 p<18>, q<18>, s, c<4>;", ".reg .b16 low, high;", ".reg .f32 f, g, t;"]
+    lines = ["{", ".reg .b32 p<10>, q<10>, e, o, c<4>;", ".reg .b16 low, high;", ".reg .f32 f, g, t;"]
     for name, wide, narrow, tail in (("p", "$4", "$6", "$8"), ("q", "$5", "$7", "$9")):
-        for first, source, pick in ((0, wide, "0x4240"), (5, wide, "0x4341"), (10, narrow, "0x4140")):
-            lines.append(f"prmt.b32 s, {source}, 0, {pick};")
-            lines += [f"mul.lo.u32 {name}{first + n}, s, {3 ** (n + 1)};" for n in range(5)]
-        lines += [f"prmt.b32 s, {tail}, 0, 0x4140;", f"mul.lo.u32 {name}15, s, $29;"]
-        lines += [f"mul.lo.u32 {name}16, {name}15, 3;", f"mov.b32 {name}17, 0x01010101;"]
+        lines += [
+            f"xor.b32 {name}0, {wide}, 0x80808080;",
+            f"and.b32 e, {name}0, 0x00FF00FF;",
+            f"prmt.b32 o, {name}0, 0, 0x4341;",
+        ]
+        for n in range(1, 6):
+            lines += ["mul.lo.u32 e, e, 3;", "mul.lo.u32 o, o, 3;", f"prmt.b32 {name}{n}, e, o, 0x6240;"]
+        lines += [f"prmt.b32 e, {narrow}, 0, 0x4140;", "xor.b32 e, e, 0x00800080;"]
+        for n in range(3):
+            lines += ["mul.lo.u32 o, e, 3;", f"prmt.b32 {name}{6 + n}, e, o, 0x6420;"]
+            lines += ["mul.lo.u32 e, o, 3;"] if n < 2 else []
+        lines += [f"prmt.b32 e, {tail}, 0, 0x4140;", "xor.b32 e, e, 0x00800080;", "mul.lo.u32 e, e, $21;"]
+        lines += ["mul.lo.u32 o, e, 3;", f"prmt.b32 {name}9, e, o, 0x6420;"]
     lines += [f"mov.b32 c{i}, {ONES:#x};" for i in range(4)]
-    for n in range(0, WORDS, 2):
+    for n in range(0, 10, 2):
         lines.append(
-            "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {c0, c1, c2, c3}, "
+            "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {c0, c1, c2, c3}, "
             f"{{p{n}, q{n}, p{n + 1}, q{n + 1}}}, {{${10 + n}, ${11 + n}}}, {{c0, c1, c2, c3}};"
         )
     for tail, name in (("$8", "f"), ("$9", "g")):
-        lines += [f"mov.b32 {{low, high}}, {tail};", f"cvt.f32.f16 {name}, high;", f"mul.rn.f32 {name}, {name}, $28;"]
+        lines += [f"mov.b32 {{low, high}}, {tail};", f"cvt.f32.f16 {name}, high;", f"mul.rn.f32 {name}, {name}, $20;"]
     for i in range(4):
         lines += [f"mov.b32 t, c{i};", "sub.rn.f32 t, t, 0f4B400000;"]
-        lines.append(f"fma.rn.f32 ${i}, t, {'f' if i < 2 else 'g'}, ${30 + i};")
+        lines.append(f"fma.rn.f32 ${i}, t, {'f' if i < 2 else 'g'}, ${22 + i};")
     return "\n".join([*lines, "}"])
 
 
 @gluon.constexpr_function
 def staging_text(brain):
-    """$0..$53: a lane's words for each of three planes, word by word; $54 (f32): what a unit counts, NaN where a number
-    is not finite. $55..$70: the lane's 16 pairs of fp16, or bf16 where `brain`."""
+    """$0..$29: the ten words of a lane for each of three planes, word by word; $30 (f32): what a unit counts, over 256,
+    NaN where a number is not finite. $31..$46: the lane's 16 pairs of fp16, or bf16 where `brain`."""
     out, given = WORDS * PLANES, WORDS * PLANES + 1
     lines = [
         "{",
@@ -84,7 +92,7 @@ def staging_text(brain):
         lines += ["cvt.u16.u32 low, m;", "cvt.f32.f16 f, low;", "mov.b32 m, f;"]
     lines += ["shr.u32 m, m, 23;", "setp.ge.u32 wild, m, 255;", f"sub.s32 m, {TO_WHOLE}, m;"]
     lines += [f"min.s32 m, m, {MOST_FACTOR};", "shl.b32 s, m, 23;", "mov.b32 g, s;"]
-    lines += ["sub.s32 m, 254, m;", "shl.b32 m, m, 23;", "selp.b32 m, 0x7FC00000, m, wild;", f"mov.b32 ${out}, m;"]
+    lines += ["sub.s32 m, 246, m;", "shl.b32 m, m, 23;", "selp.b32 m, 0x7FC00000, m, wild;", f"mov.b32 ${out}, m;"]
     for slot in range(SLOTS):
         for half in range(2):
             source = f"${given + slot}"
@@ -96,31 +104,35 @@ def staging_text(brain):
                 lines += [f"mov.b32 {{low, high}}, {source};", f"cvt.f32.f16 f, {('low', 'high')[half]};"]
             lines += ["fma.rn.f32 f, f, g, 0f4B400000;", f"mov.b32 b{2 * slot + half}, f;"]
 
-    def pair(word, old, new):
-        """Two numbers x_old - 3 x_new of neighbours along k, of slots or None: a word's upper bytes in all planes."""
-        constant = BIASED - (ONES if old is not None else 0) + (3 * ONES if new is not None else 0)
-        for half in range(2):
-            if new is None:
-                lines.append(f"sub.s32 z{half}, b{2 * old + half}, {-constant & 0xFFFFFFFF:#x};")
-                continue
-            lines.append(f"mad.lo.s32 z{half}, b{2 * new + half}, 0xFFFFFFFD, {constant & 0xFFFFFFFF:#x};")
-            if old is not None:
-                lines.append(f"add.s32 z{half}, z{half}, b{2 * old + half};")
-        for plane in range(PLANES):
-            lines.append(f"prmt.b32 n, z0, z1, {(4 + plane) << 12 | 3 << 8 | plane << 4 | 3:#x};")
-            lines.append(f"xor.b32 ${PLANES * word + plane}, n, 0x80008000;")
+    def difference(to, new, old):
+        constant = BIASED - (3 * ONES if new is not None else 0) + (ONES if old is not None else 0)
+        if new is None:
+            lines.append(f"sub.s32 {to}, {constant & 0xFFFFFFFF:#x}, b{old};")
+            return
+        lines.append(f"mad.lo.s32 {to}, b{new}, 3, {constant & 0xFFFFFFFF:#x};")
+        if old is not None:
+            lines.append(f"sub.s32 {to}, {to}, b{old};")
 
-    for n in range(5):
-        for first, start, stride in ((0, 0, 2), (5, 1, 2), (10, 10, 1)):
-            pair(first + n, start + stride * n, start + stride * (n + 1) if n < 4 else None)
-    pair(15, None, 15)
-    pair(16, 15, None)
-    for part in range(4):
-        lines.append(f"sub.s32 z{part}, {BIASED + 8 * ONES & 0xFFFFFFFF:#x}, b{8 * part};")
-        lines += [f"sub.s32 z{part}, z{part}, b{8 * part + i};" for i in range(1, 8)]
-    lines += ["prmt.b32 u, z0, z1, 0x5140;", "prmt.b32 v, z2, z3, 0x5140;"]
-    for plane, pick in ((0, "0x5410"), (1, "0x7632")):
-        lines += [f"prmt.b32 n, u, v, {pick};", f"xor.b32 ${PLANES * 17 + plane}, n, 0x80808080;"]
-    lines += ["prmt.b32 u, z0, z1, 0x0062;", "prmt.b32 v, z2, z3, 0x0062;", "prmt.b32 n, u, v, 0x5410;"]
-    lines.append(f"xor.b32 ${PLANES * 17 + 2}, n, 0x80808080;")
+    def element(slot, half, inside):
+        return 2 * slot + half if inside else None
+
+    for word in range(WORDS):
+        if word < 6:
+            for byte in range(4):
+                p, half = byte % 2, byte // 2
+                new, old = element(2 * word + p, half, word < 5), element(2 * word - 2 + p, half, word > 0)
+                difference(f"z{byte}", new, old)
+        elif word < 9:
+            for byte in range(4):
+                n, half = 2 * (word - 6) + byte // 2, byte % 2
+                difference(f"z{byte}", element(10 + n, half, n < 5), element(9 + n, half, n > 0))
+        else:
+            for byte in range(4):
+                x = 2 * 15 + byte % 2
+                difference(f"z{byte}", x if byte < 2 else None, None if byte < 2 else x)
+        lines += ["prmt.b32 u, z0, z1, 0x5140;", "prmt.b32 v, z2, z3, 0x5140;"]
+        for plane, pick in ((0, "0x5410"), (1, "0x7632")):
+            lines += [f"prmt.b32 n, u, v, {pick};", f"xor.b32 ${PLANES * word + plane}, n, 0x80808080;"]
+        lines += ["prmt.b32 u, z0, z1, 0x0062;", "prmt.b32 v, z2, z3, 0x0062;", "prmt.b32 n, u, v, 0x5410;"]
+        lines.append(f"xor.b32 ${PLANES * word + 2}, n, 0x80808080;")
     return "\n".join([*lines, "}"])

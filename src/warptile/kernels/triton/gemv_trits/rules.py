@@ -18,9 +18,8 @@ ROW_WARPS = (1, 2, 4, 8, 16)
 STEPS = (1, 2, 4)
 MOST_AHEAD = 2
 OPERANDS = ("fp16", "bf16")
-UNIT_BYTES = 8
-STAGED_BYTES = 5 * 4 * 4 * 4 * 4
-"""Of a step and token: five times four words a lane, of four columns."""
+STAGED_BYTES = 3 * 8 * 4 * 4 * 4 + 2 * 4
+"""Of a step: three times four words a lane of eight columns, and what a unit counts for two tokens."""
 
 
 def stretch(tile: GemvTritsTile) -> int:
@@ -45,12 +44,12 @@ def full(tile: GemvTritsTile, problem: Problem) -> bool:
 
 def shared_bytes(tile: GemvTritsTile, problem: Problem) -> int:
     """Shared bytes of a program: its part of x; sums on their way from warp to warp are fewer."""
-    return staged_steps(tile, problem) * (tile.tile_m * STAGED_BYTES + UNIT_BYTES)
+    return staged_steps(tile, problem) * STAGED_BYTES
 
 
 def registers_of(tile: GemvTritsTile) -> int:
     """Registers a thread needs for words on their way, sums, a block's words and those of x, on paper."""
-    return tile.ahead * tile.steps * 6 + tile.steps * 4 + 36 + 18 + 20
+    return tile.ahead * tile.steps * 6 + tile.steps * 4 + 20 + 10 + 24
 
 
 def broken_rules(tile: GemvTritsTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
