@@ -67,7 +67,7 @@ def test_a_winner_far_from_the_m_asked_for_says_nothing(tmp_path: Path) -> None:
 
 
 def test_a_stock_that_nothing_was_raced_against_serves_no_one(tmp_path: Path) -> None:
-    """A tune whose time ends before its races writes down the stock; served, it would be slower than the price's pick."""
+    """A tune that ends before its races writes down the stock; served, it would be slower than the price's pick."""
     unraced = dataclasses.replace(point(128), outcome="undecided", rounds=0)
     made = table(tmp_path, unraced)
     assert made.lookup(P, LAYOUT, proof=1) is None
