@@ -9,7 +9,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from warptile.layouts.triton.lane_layouts import lane_layout
-from warptile.layouts.triton.scaled_pairs import scaled_pairs
+from warptile.layouts.triton.scaled_pairs import half_scaled_pairs, paired, scaled_pairs, times
 
 
 @gluon.jit
@@ -207,12 +207,25 @@ def decode_part(
     `direct_factors`.
     """
     pairs = pairs_of(raw, planes, PART_AT, PARTS, L, DIRECT)
-    own = part_factors(found, L[7], PART_AT, PARTS)
+    if paired(L, DIRECT):
+        gl.static_assert(PARTS == 2)
+        own = found
+    else:
+        own = part_factors(found, L[7], PART_AT, PARTS)
     GROUPS: gl.constexpr = own.shape[2]
     ROWS: gl.constexpr = pairs.shape[0]
     LAYOUT: gl.constexpr = lane_layout(ROWS, [GROUPS, 8 // GROUPS])
     pairs = gl.convert_layout(gl.reshape(pairs, (ROWS, 4, GROUPS, 8 // GROUPS)), LAYOUT, assert_trivial=True)
     own = gl.expand_dims(gl.convert_layout(own, gl.SliceLayout(3, LAYOUT), assert_trivial=True), 3)
+    if paired(L, DIRECT):
+        scale = own
+        if in_place(L, DIRECT):
+            scale = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, times(own, 0.0625))
+        shift = times(own, -L[9] / (L[10] * 16777216.0))
+        _, scale = gl.broadcast(pairs, scale)
+        _, shift = gl.broadcast(pairs, shift)
+        made = half_scaled_pairs(pairs, scale, shift, PART_AT, BF16)
+        return gl.convert_layout(gl.reshape(made, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
     if in_place(L, DIRECT):
         own = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, sixteenths(own, DIRECT))
     _, own = gl.broadcast(pairs, own)

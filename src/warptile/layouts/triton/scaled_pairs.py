@@ -26,3 +26,71 @@ def scaled_pairs(pairs, factors, KIND: gl.constexpr):
     return gl.inline_asm_elementwise(
         multiply_add(KIND), "=r,r,r", [pairs, factors], dtype=gl.int32, is_pure=True, pack=1
     )
+
+
+@gluon.constexpr_function
+def paired(L, direct):
+    """Whether the scales of two groups are one fp16 pair, groups g and g + 4 of a step's eight: the kind of 8 bits a
+    scale without a minimum, whose offset times the scale is exact. `L` is `parameters.decoder_parameters`."""
+    return L[6] == "k8" and L[7] == 8 and L[3] == 0 and L[10] != 0 and not direct
+
+
+@gluon.constexpr_function
+def eight_bit_scales():
+    """PTX: signed bytes of $1 and $2 that $3 picks (each twice in its half), times $4, an fp16 pair, to $0.
+
+    With its highest bit the other way round, a byte or-ed into 1024 is 1152 + sc in fp16, exact."""
+    return """{
+    .reg .b32 a, b;
+    prmt.b32 a, $1, $2, $3;
+    mov.b32 b, 0x64806480;
+    lop3.b32 a, a, 0x00FF00FF, b, 0x6A;
+    mov.b32 b, 0xE480E480;
+    add.rn.f16x2 a, a, b;
+    mul.rn.f16x2 $0, a, $4;
+    }"""
+
+
+@gluon.constexpr_function
+def half_multiply_add(half, bf16):
+    """PTX: $1 times one half of $2 plus that half of $3 to $0, in fp16; with `bf16` rounded to bf16 then."""
+    halves = "mov.b32 {l, h}, $2; mov.b32 s, {X, X}; mov.b32 {l, h}, $3; mov.b32 t, {X, X};"
+    halves = halves.replace("X", "lh"[half])
+    if bf16:
+        ends = """fma.rn.f16x2 v, $1, s, t;
+    mov.b32 {l, h}, v;
+    cvt.f32.f16 a, l;
+    cvt.f32.f16 b, h;
+    cvt.rn.bf16x2.f32 $0, b, a;"""
+    else:
+        ends = "fma.rn.f16x2 $0, $1, s, t;"
+    return "{ .reg .b32 v, s, t; .reg .b16 l, h; .reg .f32 a, b; " + halves + ends + "}"
+
+
+@gluon.constexpr_function
+def both_halves(value):
+    """An fp16 pair of one number, as an i32: `value` is plus or minus a power of two that fp16 has."""
+    import struct
+
+    (bits,) = struct.unpack("<H", struct.pack("<e", value))
+    if struct.unpack("<e", struct.pack("<H", bits))[0] != value:
+        raise ValueError(f"{value} is no fp16")
+    found = bits << 16 | bits
+    return found - (1 << 32) if bits >> 15 else found
+
+
+@gluon.jit
+def times(pairs, VALUE: gl.constexpr):
+    """fp16 pairs times a power of two, i32."""
+    return gl.inline_asm_elementwise(
+        "mul.rn.f16x2 $0, $1, $2;", "=r,r,r", [pairs, pairs * 0 + both_halves(VALUE)], dtype=gl.int32, is_pure=True,
+        pack=1,
+    )  # fmt: skip
+
+
+@gluon.jit
+def half_scaled_pairs(pairs, scales, shifts, HALF: gl.constexpr, BF16: gl.constexpr):
+    """pairs * (half HALF of scales) + (half HALF of shifts), rounded once to fp16 and with BF16 to bf16 then; i32."""
+    return gl.inline_asm_elementwise(
+        half_multiply_add(HALF, BF16), "=r,r,r,r", [pairs, scales, shifts], dtype=gl.int32, is_pure=True, pack=1
+    )
