@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,11 @@ def run(text: str, given: Mapping[int, NDArray[np.generic]]) -> dict[int, U32]:
                 matrices = [g for g in groups if len(g) > 1]
                 for at, found in zip(matrices[0], product([[value(n) for n in m] for m in matrices[1:]]), strict=True):
                     held[at] = found
+            elif name == "mov.b32" and len(groups[-1]) == 2:
+                held[to] = np.stack([halves[n] for n in groups[-1]], axis=1).view(np.uint32).reshape(32)
+            elif name == "fma.rn.f16x2":
+                x, y, z = (value(n).view(np.float16).astype(np.float64) for n in arguments[1:])
+                held[to] = (x * y + z).astype(np.float16).view(np.uint32)
             elif name == "mov.b32" and len(groups[0]) == 2:
                 low, high = groups[0]
                 halves[low], halves[high] = value(groups[-1][0]).view(np.uint16).reshape(32, 2).T
@@ -64,6 +70,11 @@ def run(text: str, given: Mapping[int, NDArray[np.generic]]) -> dict[int, U32]:
             else:
                 held[to] = WHOLE[name](*(value(n) for n in arguments[1:])).astype(np.uint32)
     return {int(n[1:]): v for n, v in held.items() if n.startswith("$")}
+
+
+def plain(function: object) -> Any:
+    """The Python function behind a compile-time one."""
+    return getattr(function, "fn", function)
 
 
 def permuted(a: U32, b: U32, pick: U32) -> U32:
@@ -96,12 +107,30 @@ def product(matrices: list[list[U32]]) -> list[U32]:
     return [total[row + 8 * (i // 2), quad * 2 + i % 2].astype(np.int32).view(np.uint32) for i in range(4)]
 
 
+def looked_up(a: U32, b: U32, c: U32, table: U32) -> U32:
+    """lop3.b32: bit by bit what `table` holds for the three operands' bits."""
+    found = np.zeros(32, np.uint32)
+    for at in range(8):
+        own = (a if at & 4 else ~a) & (b if at & 2 else ~b) & (c if at & 1 else ~c)
+        found |= own * (table >> np.uint32(at) & np.uint32(1))
+    return found
+
+
+def of_halves(a: U32, b: U32, times: bool) -> U32:
+    """mul.rn.f16x2 or add.rn.f16x2."""
+    x, y = a.view(np.float16), b.view(np.float16)
+    return (x * y if times else x + y).view(np.uint32)
+
+
 WHOLE = {
     "and.b32": lambda a, b: a & b,
     "xor.b32": lambda a, b: a ^ b,
     "shl.b32": lambda a, b: a << b,
     "shr.u32": lambda a, b: a >> b,
     "prmt.b32": permuted,
+    "lop3.b32": looked_up,
+    "add.rn.f16x2": lambda a, b: of_halves(a, b, times=False),
+    "mul.rn.f16x2": lambda a, b: of_halves(a, b, times=True),
     "mul.lo.u32": lambda a, b: a * b,
     "mad.lo.s32": lambda a, b, c: a * b + c,
     "sub.s32": lambda a, b: a - b,

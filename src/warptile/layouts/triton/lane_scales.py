@@ -209,10 +209,9 @@ def eight_bit_pairs(raw, up, FIRST: gl.constexpr):
     )
     first, second = split_two(raw[FIRST + 1])
     lane = group_numbers(4, up.shape[0])
-    first, second, pick, pair = column(first, 4), column(second, 4), lane * 0x1111 + 0x4400, pair
-    pick, pair = gl.broadcast(pick, pair)
-    first, _ = gl.broadcast(first, pair)
-    second, _ = gl.broadcast(second, pair)
+    pick, pair = gl.broadcast(lane * 0x1111 + 0x4400, pair)
+    first, _ = gl.broadcast(column(first, 4), pair)
+    second, _ = gl.broadcast(column(second, 4), pair)
     return gl.inline_asm_elementwise(
         eight_bit_scales(), "=r,r,r,r,r", [first, second, pick, pair], dtype=gl.int32, is_pure=True, pack=1
     )
