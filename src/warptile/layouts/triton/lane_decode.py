@@ -84,8 +84,10 @@ def bit_pairs(
 def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     """Digits 0, 1, 2 of base-3 bytes, times 256, as `bit_pairs` has codes; see `code_decode.trit_pairs`.
 
-    Digit n of byte b is bits 8 and 9 of 3 ((b 3^n) mod 256), two bytes at a time.
+    Digit n of byte b is u(n + 1) - 3 u(n), u(n) the bits of b 3^n from 8 on, two bytes at a time: what a digit takes,
+    its neighbour shares.
     """
+    UPPER: gl.constexpr = -0x00FF0100
     COUNT0: gl.constexpr = L[3]
     COUNT1: gl.constexpr = L[4]
     COUNT2: gl.constexpr = L[5]
@@ -119,7 +121,7 @@ def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     digit = gl.where(slot < END0, slot // (COUNT0 // 8), gl.where(slot < END1, digit1, digit2))
     power = gl.where(digit == 0, 1, gl.where(digit == 1, 3, gl.where(digit == 2, 9, gl.where(digit == 3, 27, 81))))
     word = gl.where(slot < END0, word0, gl.where(slot < END1, word1, word2)) & 0x00FF00FF
-    pairs = (((word * power) & 0x00FF00FF) * 3) & 0x03000300
+    pairs = ((word * (3 * power)) & UPPER) - 3 * ((word * power) & UPPER)
     return gl.convert_layout(gl.reshape(pairs, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
 
 
