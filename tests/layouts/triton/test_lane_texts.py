@@ -10,7 +10,7 @@ from tests.support.ptx import plain, run
 
 pytest.importorskip("triton")
 
-from warptile.layouts.triton import lane_six, scaled_pairs
+from warptile.layouts.triton import lane_decode, lane_six, scaled_pairs
 
 
 def halves(low: NDArray[np.float16], high: NDArray[np.float16]) -> NDArray[np.uint32]:
@@ -71,3 +71,12 @@ def test_powers_of_two_as_pairs() -> None:
     assert both(-32.0 / 2**24) & 0xFFFFFFFF == 0x80208020
     with pytest.raises(ValueError, match="no fp16"):
         both(0.1)
+
+
+@pytest.mark.parametrize("digit", range(5))
+def test_digits_of_base_3_bytes(digit: int) -> None:
+    """Of all pairs of bytes, each half for itself: what the lower takes must not be borrowed from the upper."""
+    low, high = (found.reshape(-1) for found in np.meshgrid(np.arange(256), np.arange(256)))
+    found = plain(lane_decode.digit_pairs)((low | high << 16).astype(np.int32), np.int32(3**digit)).view(np.uint32)
+    for half, bytes_ in ((found & 0xFFFF, low), (found >> 16, high)):
+        assert (half == 256 * (3 * (bytes_ * 3**digit % 256) // 256)).all()

@@ -81,13 +81,22 @@ def bit_pairs(
 
 
 @gluon.jit
+def digit_pairs(word, power):
+    """256 times digit n of two base-3 bytes, one in each half of i32, where power = 3^n.
+
+    It is u(n + 1) - 3 u(n), u(n) = b 3^n without its lowest 8 bits: digits beside each other share what lies between
+    them. 243 * 255 still fits a half.
+    """
+    UPPER: gl.constexpr = -0x00FF0100
+    return ((word * (3 * power)) & UPPER) - 3 * ((word * power) & UPPER)
+
+
+@gluon.jit
 def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     """Digits 0, 1, 2 of base-3 bytes, times 256, as `bit_pairs` has codes; see `code_decode.trit_pairs`.
 
-    Digit n of byte b is u(n + 1) - 3 u(n), u(n) the bits of b 3^n from 8 on, two bytes at a time: what a digit takes,
-    its neighbour shares.
+    `digit_pairs` makes them, two bytes at a time.
     """
-    UPPER: gl.constexpr = -0x00FF0100
     COUNT0: gl.constexpr = L[3]
     COUNT1: gl.constexpr = L[4]
     COUNT2: gl.constexpr = L[5]
@@ -121,7 +130,7 @@ def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     digit = gl.where(slot < END0, slot // (COUNT0 // 8), gl.where(slot < END1, digit1, digit2))
     power = gl.where(digit == 0, 1, gl.where(digit == 1, 3, gl.where(digit == 2, 9, gl.where(digit == 3, 27, 81))))
     word = gl.where(slot < END0, word0, gl.where(slot < END1, word1, word2)) & 0x00FF00FF
-    pairs = ((word * (3 * power)) & UPPER) - 3 * ((word * power) & UPPER)
+    pairs = digit_pairs(word, power)
     return gl.convert_layout(gl.reshape(pairs, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
 
 
