@@ -218,8 +218,8 @@ def consume(
             else:
                 flat = in_parts(acc, TILE_M)
                 own = gl.arange(0, SIZE, layout=flat.type.layout)
-                place = place_of(program, tile, turns, split, rest, sharers, EVEN)
-                gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
+                kept = place_of(program, tile, turns, split, rest, sharers, EVEN)
+                gl.store(Part + (kept * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
                 barrier()
                 count = Count + tile * CONSUMERS + GROUP
                 if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:
