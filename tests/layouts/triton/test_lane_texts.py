@@ -59,7 +59,7 @@ def test_codes_are_multiplied_by_their_own_half(half: int) -> None:
     scale = np.float16(rng.uniform(-(2**15), 2**15, (32, 2)))
     shift = np.float16(scale.astype(np.float64) * -(2.0**-19))
     given = {1: pairs, 2: halves(scale[:, 0], scale[:, 1]), 3: halves(shift[:, 0], shift[:, 1])}
-    found = run(plain(scaled_pairs.half_multiply_add)(half, False), given)[0].view(np.float16).reshape(32, 2)
+    found = run(plain(scaled_pairs.half_multiply_add)(half, "f16x2", False), given)[0].view(np.float16).reshape(32, 2)
     want = codes * 2.0**-24 * scale[:, half, None].astype(np.float64) + shift[:, half, None].astype(np.float64)
     assert (found == want.astype(np.float16)).all()
 
@@ -67,10 +67,11 @@ def test_codes_are_multiplied_by_their_own_half(half: int) -> None:
 def test_powers_of_two_as_pairs() -> None:
     """The shift's part of a scale is exact in fp16; what is not is refused."""
     both = plain(scaled_pairs.both_halves)
-    assert both(0.0625) & 0xFFFFFFFF == 0x2C002C00
-    assert both(-32.0 / 2**24) & 0xFFFFFFFF == 0x80208020
-    with pytest.raises(ValueError, match="no fp16"):
-        both(0.1)
+    assert both(0.0625, "f16x2") & 0xFFFFFFFF == 0x2C002C00
+    assert both(-32.0 / 2**24, "f16x2") & 0xFFFFFFFF == 0x80208020
+    assert both(-32.0 * 2.0**-133, "bf16x2") & 0xFFFFFFFF == 0x80208020
+    with pytest.raises(ValueError, match="no number of f16x2"):
+        both(0.1, "f16x2")
 
 
 @pytest.mark.parametrize("digit", range(5))

@@ -223,7 +223,7 @@ def decode_part(
     `direct_factors`.
     """
     pairs = pairs_of(raw, planes, PART_AT, PARTS, L, DIRECT)
-    if paired(L, DIRECT):
+    if paired(L):
         gl.static_assert(PARTS == 2)
         own = found
     else:
@@ -233,14 +233,14 @@ def decode_part(
     LAYOUT: gl.constexpr = lane_layout(ROWS, [GROUPS, 8 // GROUPS])
     pairs = gl.convert_layout(gl.reshape(pairs, (ROWS, 4, GROUPS, 8 // GROUPS)), LAYOUT, assert_trivial=True)
     own = gl.expand_dims(gl.convert_layout(own, gl.SliceLayout(3, LAYOUT), assert_trivial=True), 3)
-    if paired(L, DIRECT):
-        scale = own
-        if in_place(L, DIRECT):
-            scale = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, times(own, 0.0625))
-        shift = times(own, -L[9] / (L[10] * 16777216.0))
-        _, scale = gl.broadcast(pairs, scale)
+    if paired(L):
+        KIND: gl.constexpr = "bf16x2" if DIRECT else "f16x2"
+        POWER: gl.constexpr = 2.0**-133 if DIRECT else 2.0**-24
+        gl.static_assert(not in_place(L, DIRECT))
+        shift = times(own, -L[9] / L[10] * POWER, KIND)
+        _, scale = gl.broadcast(pairs, own)
         _, shift = gl.broadcast(pairs, shift)
-        made = half_scaled_pairs(pairs, scale, shift, PART_AT, BF16)
+        made = half_scaled_pairs(pairs, scale, shift, PART_AT, KIND, BF16 and not DIRECT)
         return gl.convert_layout(gl.reshape(made, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
     if in_place(L, DIRECT):
         own = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, sixteenths(own, DIRECT))

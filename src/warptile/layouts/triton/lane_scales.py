@@ -221,14 +221,15 @@ def eight_bit_pairs(raw, up, FIRST: gl.constexpr):
 def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr, DIRECT: gl.constexpr):
     """`own_factors`, or with DIRECT `direct_factors`, of all groups, i32[rows, 4, groups]; where `paired`, scales alone
     of groups g and g + groups / 2 as one pair, i32[rows, 4, groups / 2]."""
-    if paired(L, DIRECT):
-        found = spread(eight_bit_pairs(raw, up, FIRST), L[7] // 2)
+    if paired(L):
+        COUNT: gl.constexpr = L[7] // 2
+        found = eight_bit_pairs(raw, up, FIRST)
     else:
+        COUNT: gl.constexpr = L[7]
         found = own_factors(raw, at, up, down, FIRST, L)
-        if DIRECT:
-            found = direct_factors(found, L)
-        found = spread(found, L[7])
-    return found
+    if DIRECT:
+        found = direct_factors(found, L)
+    return spread(found, COUNT)
 
 
 @gluon.jit

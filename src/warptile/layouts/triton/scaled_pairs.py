@@ -29,10 +29,10 @@ def scaled_pairs(pairs, factors, KIND: gl.constexpr):
 
 
 @gluon.constexpr_function
-def paired(L, direct):
-    """Whether the scales of two groups are one fp16 pair, groups g and g + 4 of a step's eight: the kind of 8 bits a
-    scale without a minimum, whose offset times the scale is exact. `L` is `parameters.decoder_parameters`."""
-    return L[6] == "k8" and L[7] == 8 and L[3] == 0 and L[10] != 0 and not direct
+def paired(L):
+    """Whether the scales of two groups are one pair, groups g and g + 4 of a step's eight: the kind of 8 bits a scale
+    without a minimum, whose offset times the scale is exact. `L` is `parameters.decoder_parameters`."""
+    return L[6] == "k8" and L[7] == 8 and L[3] == 0 and L[10] != 0
 
 
 @gluon.constexpr_function
@@ -52,8 +52,9 @@ def eight_bit_scales():
 
 
 @gluon.constexpr_function
-def half_multiply_add(half, bf16):
-    """PTX: $1 times one half of $2 plus that half of $3 to $0, in fp16; with `bf16` rounded to bf16 then."""
+def half_multiply_add(half, kind, bf16):
+    """PTX: $1 times one half of $2 plus that half of $3 to $0, of pairs of the PTX type `kind`; with `bf16` fp16 is
+    rounded to bf16 then."""
     halves = "mov.b32 {l, h}, $2; mov.b32 s, {X, X}; mov.b32 {l, h}, $3; mov.b32 t, {X, X};"
     halves = halves.replace("X", "lh"[half])
     if bf16:
@@ -63,34 +64,39 @@ def half_multiply_add(half, bf16):
     cvt.f32.f16 b, h;
     cvt.rn.bf16x2.f32 $0, b, a;"""
     else:
-        ends = "fma.rn.f16x2 $0, $1, s, t;"
+        ends = f"fma.rn.{kind} $0, $1, s, t;"
     return "{ .reg .b32 v, s, t; .reg .b16 l, h; .reg .f32 a, b; " + halves + ends + "}"
 
 
 @gluon.constexpr_function
-def both_halves(value):
-    """An fp16 pair of one number, as an i32: `value` is plus or minus a power of two that fp16 has."""
+def both_halves(value, kind):
+    """A pair of one number of the PTX type `kind`, as an i32: `value` is plus or minus a power of two that it has."""
     import struct
 
-    (bits,) = struct.unpack("<H", struct.pack("<e", value))
-    if struct.unpack("<e", struct.pack("<H", bits))[0] != value:
-        raise ValueError(f"{value} is no fp16")
+    if kind == "f16x2":
+        (bits,) = struct.unpack("<H", struct.pack("<e", value))
+        held = struct.unpack("<e", struct.pack("<H", bits))[0]
+    else:
+        bits = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+        held = struct.unpack("<f", struct.pack("<I", bits << 16))[0]
+    if held != value:
+        raise ValueError(f"{value} is no number of {kind}")
     found = bits << 16 | bits
     return found - (1 << 32) if bits >> 15 else found
 
 
 @gluon.jit
-def times(pairs, VALUE: gl.constexpr):
-    """fp16 pairs times a power of two, i32."""
+def times(pairs, VALUE: gl.constexpr, KIND: gl.constexpr):
+    """Pairs of KIND times a power of two, i32."""
+    TEXT: gl.constexpr = "mul.rn." + KIND + " $0, $1, $2;"
     return gl.inline_asm_elementwise(
-        "mul.rn.f16x2 $0, $1, $2;", "=r,r,r", [pairs, pairs * 0 + both_halves(VALUE)], dtype=gl.int32, is_pure=True,
-        pack=1,
-    )  # fmt: skip
+        TEXT, "=r,r,r", [pairs, pairs * 0 + both_halves(VALUE, KIND)], dtype=gl.int32, is_pure=True, pack=1
+    )
 
 
 @gluon.jit
-def half_scaled_pairs(pairs, scales, shifts, HALF: gl.constexpr, BF16: gl.constexpr):
-    """pairs * (half HALF of scales) + (half HALF of shifts), rounded once to fp16 and with BF16 to bf16 then; i32."""
+def half_scaled_pairs(pairs, scales, shifts, HALF: gl.constexpr, KIND: gl.constexpr, BF16: gl.constexpr):
+    """pairs * (half HALF of scales) + (half HALF of shifts), rounded once to KIND and with BF16 to bf16 then; i32."""
     return gl.inline_asm_elementwise(
-        half_multiply_add(HALF, BF16), "=r,r,r,r", [pairs, scales, shifts], dtype=gl.int32, is_pure=True, pack=1
+        half_multiply_add(HALF, KIND, BF16), "=r,r,r,r", [pairs, scales, shifts], dtype=gl.int32, is_pure=True, pack=1
     )
