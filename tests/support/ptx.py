@@ -134,6 +134,7 @@ WHOLE = {
     "mul.lo.u32": lambda a, b: a * b,
     "mad.lo.s32": lambda a, b, c: a * b + c,
     "sub.s32": lambda a, b: a - b,
+    "add.s32": lambda a, b: a + b,
     "max.u32": np.maximum,
     "min.s32": lambda a, b: np.minimum(a.view(np.int32), b.view(np.int32)).view(np.uint32),
     "max.u16x2": larger_halves,
