@@ -1,6 +1,7 @@
 """Device decoders in Gluon: from a lane's packed words to the matrix unit's operand; see `lane_layouts`.
 
-A part is 64 elements along k, 8 slots of each quad lane. `L` is `parameters.decoder_parameters`.
+A part is 64 elements along k, 8 slots of each quad lane. `L` is `parameters.decoder_parameters` and, last, whether codes are made
+several at a time (`joined`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from triton.experimental.gluon import language as gl
 
 from warptile.layouts.triton.lane_layouts import lane_layout
 from warptile.layouts.triton.lane_six import six_pairs
-from warptile.layouts.triton.scaled_pairs import half_scaled_pairs, paired, scaled_pairs, times
+from warptile.layouts.triton.scaled_pairs import half_scaled_pairs, joined, paired, scaled_pairs, times
 
 
 @gluon.jit
@@ -43,9 +44,9 @@ def part_words(words, WORDS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.cons
 
 @gluon.constexpr_function
 def in_place(L, direct):
-    """Whether codes of odd slots stay 4 bits up, which spares a shift: codes of 4 or 5 bits without a codebook; where
-    bf16 is made directly only those of 4, since what it reads must stay below 256. Those of 6 come by `six_pairs`."""
-    return L[3] == 0 and L[0] == 4 and L[1] != 2 and L[10] != 0 and not (direct and L[1] != 0)
+    """Whether codes of odd slots stay 4 bits up, which spares a shift: codes of 4 to 6 bits without a codebook; where
+    bf16 is made directly only those of 4, since what it reads must stay below 256. `six_pairs` leaves none there."""
+    return L[3] == 0 and L[0] == 4 and L[10] != 0 and not (direct and L[1] != 0) and not (joined(L) and L[1] == 2)
 
 
 @gluon.jit
@@ -95,7 +96,7 @@ def digit_pairs(word, power):
 def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     """Digits 0, 1, 2 of base-3 bytes, times 256, as `bit_pairs` has codes; see `code_decode.trit_pairs`.
 
-    `digit_pairs` makes them, two bytes at a time.
+    Digit n of byte b is bits 8 and 9 of 3 ((b 3^n) mod 256), two bytes at a time; `digit_pairs` has another way.
     """
     COUNT0: gl.constexpr = L[3]
     COUNT1: gl.constexpr = L[4]
@@ -130,7 +131,10 @@ def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     digit = gl.where(slot < END0, slot // (COUNT0 // 8), gl.where(slot < END1, digit1, digit2))
     power = gl.where(digit == 0, 1, gl.where(digit == 1, 3, gl.where(digit == 2, 9, gl.where(digit == 3, 27, 81))))
     word = gl.where(slot < END0, word0, gl.where(slot < END1, word1, word2)) & 0x00FF00FF
-    pairs = digit_pairs(word, power)
+    if joined(L):
+        pairs = digit_pairs(word, power)
+    else:
+        pairs = (((word * power) & 0x00FF00FF) * 3) & 0x03000300
     return gl.convert_layout(gl.reshape(pairs, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
 
 
@@ -173,7 +177,7 @@ def pairs_of(
     else:
         P0: gl.constexpr = planes[0]
         ODD: gl.constexpr = 4 if in_place(L, DIRECT) else 0
-        if L[0] == 4 and L[1] == 2:
+        if joined(L) and L[0] == 4 and L[1] == 2:
             gl.static_assert(P0[0] == 32 and planes[1][0] == 32)
             pairs = six_pairs(part_words(raw[0], 2, PART_AT, PARTS), part_words(raw[1], 1, PART_AT, PARTS))
         else:

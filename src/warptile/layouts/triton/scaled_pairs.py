@@ -29,10 +29,16 @@ def scaled_pairs(pairs, factors, KIND: gl.constexpr):
 
 
 @gluon.constexpr_function
+def joined(L):
+    """Whether codes and scales are made several at a time: `L` is `parameters.decoder_parameters` and this."""
+    return L[18] != 0
+
+
+@gluon.constexpr_function
 def paired(L):
     """Whether the scales of two groups are one pair, groups g and g + 4 of a step's eight: the kind of 8 bits a scale
-    without a minimum, whose offset times the scale is exact. `L` is `parameters.decoder_parameters`."""
-    return L[6] == "k8" and L[7] == 8 and L[3] == 0 and L[10] != 0
+    without a minimum, whose offset times the scale is exact."""
+    return joined(L) and L[6] == "k8" and L[7] == 8 and L[3] == 0 and L[10] != 0
 
 
 @gluon.constexpr_function
