@@ -156,7 +156,12 @@ COPYING = "tile_m=256,tile_k=128,stages=4,early=1,free=1,ring=5,copied=1"
 
 
 @pytest.mark.parametrize(
-    ("text", "format", "dtype", "matrix"), [(SHARED, "Q4_K", "bf16", 32), (COPYING, "Q6_K", "fp16", 16)]
+    ("text", "format", "dtype", "matrix"),
+    [
+        (SHARED, "Q4_K", "bf16", 32),
+        (COPYING, "Q6_K", "fp16", 16),
+        ("tile_m=64,tile_k=128,stages=4,joined=1,direct=1", "Q6_K", "bf16", 16),
+    ],
 )
 def test_the_compiler_keeps_the_loop_in_registers(
     tmp_path: Path, text: str, format: str, dtype: str, matrix: int

@@ -1,7 +1,7 @@
 """Device decoders in Gluon: from a lane's packed words to the matrix unit's operand; see `lane_layouts`.
 
-A part is 64 elements along k, 8 slots of each quad lane. `L` is `parameters.decoder_parameters` and, last, whether codes are made
-several at a time (`joined`).
+A part is 64 elements along k, 8 slots of each quad lane. `L` is `parameters.decoder_parameters` and, last,
+whether codes are made several at a time (`joined`).
 """
 
 from __future__ import annotations
