@@ -26,11 +26,13 @@ from warptile.kernels.triton import common
 from warptile.kernels.triton.gemv_mma import price as pricing
 from warptile.kernels.triton.gemv_mma import rules
 from warptile.kernels.triton.gemv_mma.tile import GemvMmaTile
-from warptile.kernels.triton.matrix import architecture
+from warptile.kernels.triton.matrix import architecture, is_nvidia
 from warptile.kernels.triton.program import Build, Program
 
 DEVICE = "warptile.kernels.triton.gemv_mma.device:gemv_mma"
 TWIN = "warptile.kernels.triton.gemv_mma.twin:gemv_mma"
+STOCK_TOKENS, STOCK_PROGRAMS = 16, 4
+"""Tokens up to which the static table has a tile, and its programs a unit at most, where k is split."""
 ENQUEUE = "warptile.kernels.triton.gemv_mma.enqueue:enqueue"
 
 
@@ -66,6 +68,19 @@ class GemvMma:
                         yield replace(tile, registers=registers)
 
     def stock(self, problem: Problem, limits: Limits) -> Tile | None:
+        """Two warps of rows and two of k, 16 rows each, two steps of which two are on their way, k in as many parts as
+        fill the units once; None above 16 tokens and where a rule is broken."""
+        if not is_nvidia(limits) or problem.m > STOCK_TOKENS:
+            return None
+        tokens = next(t for t in (1, 2, 4, 8, 16) if t >= problem.m)
+        direct = int(tokens >= rules.COLUMNS and problem.x_dtype in rules.COPIED)
+        dependent = int(architecture(limits).name in rules.DEPENDENT_LAUNCH)
+        for split in (8, 4, 2, 1):
+            tile = GemvMmaTile(32, tokens, split, 4, 2, pdl=dependent, direct=direct)
+            if split > 1 and ceil_div(problem.n, tile.tile_n) * split > STOCK_PROGRAMS * (limits.units or 1):
+                continue
+            if not rules.broken_rules(tile, problem, limits) and (found := rules.allowed_registers(tile, problem)):
+                return replace(tile, registers=found[-1])
         return None
 
     def broken_rules(self, tile: Tile, problem: Problem, limits: Limits) -> list[BrokenRule]:
