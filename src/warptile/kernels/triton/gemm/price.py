@@ -46,6 +46,11 @@ def _spills(tile: GemmTile, limits: Limits, operand_bytes: int) -> bool:
     return waves.spills(limits, tile.tile_n, tile.tile_m, tile.tile_k, tile.warps, tile.stages, operand_bytes)
 
 
+def _steps(tile: GemmTile, problem: Problem, tiles: int) -> int:
+    steps = problem.k // tile.tile_k
+    return steps // tile.split_k if tile.split_k else ceil_div(tiles * steps, tile.programs)
+
+
 def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
     """Roofline of one launch: the largest of memory, matrix unit and decode time, over the share of units kept busy."""
     threads = tile.warps * limits.subgroup
@@ -54,9 +59,11 @@ def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
     shared = shared_bytes(tile, problem, limits)
     resident = residency(limits, threads, shared, held.count)
     grid_n, grid_m = ceil_div(problem.n, tile.tile_n), ceil_div(problem.m, tile.tile_m)
-    programs = grid_n * grid_m * tile.split_k
+    programs = grid_n * grid_m * tile.split_k or tile.programs
     units = limits.units or 1
-    turns = ceil_div(programs, units * max(1, resident.workgroups))
+    turns = max(1, programs // (units * max(1, resident.workgroups)))
+    if tile.split_k:
+        turns = ceil_div(programs, units * max(1, resident.workgroups))
     busy = programs / (turns * units * max(1, resident.workgroups))
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
@@ -92,5 +99,5 @@ def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
         fill=fill_of_last_wave(limits, programs, resident.workgroups),
         seconds=seconds * (SPILLED if held.spills else 1.0),
         spills=held.spills,
-        notes=(f"{arranged(problem).name}, {problem.k // tile.tile_k // tile.split_k} steps a program",),
+        notes=(f"{arranged(problem).name}, {_steps(tile, problem, grid_n * grid_m)} steps a program",),
     )

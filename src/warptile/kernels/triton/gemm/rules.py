@@ -39,7 +39,12 @@ def shared_bytes(tile: GemmTile, problem: Problem, limits: Limits) -> int:
 def broken_rules(tile: GemmTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
     """Every rule the tile breaks."""
     broken = shape_rules(problem) or device_rules(limits)
-    broken += powers_of_two(tile, ("tile_n", "tile_m", "split_k", "warps"))
+    broken += powers_of_two(tile, ("tile_n", "tile_m", *(("split_k",) if tile.split_k else ()), "warps"))
+    if (tile.programs < 1) if tile.split_k == 0 else tile.programs or tile.rest:
+        numbers = f"{tile.programs}, {tile.rest}, {tile.split_k}"
+        broken.append(BrokenRule("programs >= 1 with split_k = 0, else no programs and no rest", numbers))
+    if tile.rest not in (0, 1, 2):
+        broken.append(BrokenRule("rest is 0, 1 or 2", f"{tile.rest}"))
     if tile.operand not in OPERANDS:
         broken.append(BrokenRule(f"operand is one of {', '.join(OPERANDS)}", tile.operand))
     if tile.decode not in DECODES:
