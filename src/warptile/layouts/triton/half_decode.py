@@ -102,6 +102,13 @@ def half_factors(both, low, high, up, down):
     )  # fmt: skip
 
 
+@triton.constexpr_function
+def minus_offset(L):
+    """Minus 2^-24 times the offset of codes before they are multiplied, in both halves of an i32: a whole number read
+    as subnormal fp16 is that number times 2^-24."""
+    return (0x8000 | int(L[9] / L[10])) * 0x00010001 - (1 << 32)
+
+
 @triton.jit
 def byte_factors(W, s0, s1, row, at, rows, up, L: tl.constexpr):
     """(up d sc, -up d sc offset / 2^24) of kind k8, each in both halves of an i32[R, 4, 8].
@@ -114,8 +121,6 @@ def byte_factors(W, s0, s1, row, at, rows, up, L: tl.constexpr):
         "cvt.rn.satfinite.f16x2.f32 $0, $1, $1;", "=r,r", [d], dtype=tl.int32, is_pure=True, pack=1
     )
     words = load_plane(W, s1, row, at, rows, 32 * L[2], 32, 32 * L[2], 2)
-    # A whole number read as subnormal fp16 is that number times 2^-24.
-    OFFSET: tl.constexpr = (0x8000 | (L[9] // L[10])) * 0x00010001 - (1 << 32)
     f0, f1, f2, f3, a0, a1, a2, a3 = tl.inline_asm_elementwise(
         """{
         .reg .b32 w, a, b, t;
@@ -144,7 +149,7 @@ def byte_factors(W, s0, s1, row, at, rows, up, L: tl.constexpr):
         mov.b32 $6, {l, l};
         mov.b32 $7, {h, h};
         }""",
-        "=r,=r,=r,=r,=r,=r,=r,=r,r,r,r", [words, both, words * 0 + OFFSET],
+        "=r,=r,=r,=r,=r,=r,=r,=r,r,r,r", [words, both, words * 0 + minus_offset(L)],
         dtype=(tl.int32, tl.int32, tl.int32, tl.int32, tl.int32, tl.int32, tl.int32, tl.int32), is_pure=True, pack=1,
     )  # fmt: skip
     factor = tl.join(tl.join(f0, f2), tl.join(f1, f3))
