@@ -5,7 +5,7 @@ from __future__ import annotations
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.triton.common import arranged, device_rules, powers_of_two, shape_rules, step_bytes
 from warptile.kernels.triton.gemm.tile import GemmTile
-from warptile.kernels.triton.matrix import architecture
+from warptile.kernels.triton.matrix import architecture, is_nvidia
 from warptile.layouts.trits import TritPlane
 
 OPERANDS = ("fp16", "bf16", "tf32", "ieee")
@@ -43,6 +43,10 @@ def broken_rules(tile: GemmTile, problem: Problem, limits: Limits) -> list[Broke
     if (tile.programs < 1) if tile.split_k == 0 else tile.programs or tile.rest:
         numbers = f"{tile.programs}, {tile.rest}, {tile.split_k}"
         broken.append(BrokenRule("programs >= 1 with split_k = 0, else no programs and no rest", numbers))
+    if tile.registers and not 32 <= tile.registers <= (limits.max_registers_per_thread or tile.registers):
+        broken.append(BrokenRule("registers is 0 or 32 to the most a thread has", f"{tile.registers}"))
+    elif tile.registers and not is_nvidia(limits):
+        broken.append(BrokenRule("a cap on registers is NVIDIA's", f"{tile.registers}"))
     if tile.rest not in (0, 1, 2):
         broken.append(BrokenRule("rest is 0, 1 or 2", f"{tile.rest}"))
     if tile.operand not in OPERANDS:
