@@ -32,6 +32,7 @@ from warptile.proof.references import ReferenceCache
 from warptile.race.bench import Bench, Timer, prepare
 from warptile.race.jobs import BenchWeights, bench_for
 from warptile.race.racing import race
+from warptile.race.terms import Terms
 from warptile.runtimes import open_device
 from warptile.runtimes.vulkan.runtime import VulkanRuntime
 from warptile.search import rank
@@ -225,8 +226,13 @@ def part_arms(run: Run, m: int, top: int, count: int, formats: list[str]) -> Non
         if quickest is not None:
             challengers[quickest["tile"]] = None
         challengers.pop(control.text(), None)
-        raced = race(run.device, Arm(control.text(), problem), [Arm(t, problem) for t in challengers], bench=bench,
-                     seed=SEED, budget_seconds=5.0, rounds=20)  # fmt: skip
+        raced = race(
+            run.device,
+            Arm(control.text(), problem),
+            [Arm(t, problem) for t in challengers],
+            Terms(bench, SEED, 5.0),
+            rounds=20,
+        )
         by_tile = {r["tile"]: r for r in mine}
         print(f"{problem.text()}: control {by_tile[control.text()]['us']:.1f} us, A/A {raced[0].floor:.3f}", flush=True)
         for each in raced:

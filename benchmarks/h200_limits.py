@@ -49,6 +49,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dtypes", default="fp16,bf16")
     parser.add_argument("--m", default=",".join(map(str, M)))
     parser.add_argument("--shapes", type=int, default=5, help="how many of the shapes, from the first")
+    parser.add_argument("--kernels", default="", help="only tiles of these, by name; empty: of all")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="compiling processes")
     return parser.parse_args()
 
@@ -80,7 +81,9 @@ def main() -> int:
     wanted: dict[tuple[str, int, int, str, int], list[str]] = {}
     for name, n, k, dtype in groups:
         for m in tokens:
-            wanted[name, n, k, dtype, m] = limit_tiles(Problem(name, n, k, m, dtype, dtype), limits)
+            tiles = limit_tiles(Problem(name, n, k, m, dtype, dtype), limits)
+            allowed = options.kernels.split(",") if options.kernels else None
+            wanted[name, n, k, dtype, m] = [t for t in tiles if allowed is None or t.partition(":")[0] in allowed]
     pairs = [(text, Problem(*key[:3], key[4], key[3], key[3])) for key, texts in wanted.items() for text in texts]
     compiled = compile_all(card, pairs, options.workers, options.seconds * 0.6)
     print(

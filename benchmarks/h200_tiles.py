@@ -13,8 +13,8 @@ from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import OPERANDS, arranged
 from warptile.search import rank
 
-# For few tokens, where it is there: so many of its tiles of least price.
-FEW_TOKENS, FEW_TOKENS_KERNEL, BEST_PRICED = 16, "triton.gemv_mma", 4
+# For few tokens: so many of each kernel's tiles of least price.
+FEW_TOKENS, FEW_TOKENS_KERNELS, BEST_PRICED = 16, ("triton.gemv_mma", "triton.gemv_trits"), 4
 # (tile_n, split_k, warps, stages) of the portable kernel by column tile, those that won somewhere.
 PORTABLE = {
     8: ((64, 8, 4, 5), (64, 4, 4, 5)),
@@ -119,7 +119,8 @@ def _portable(problem: Problem) -> Iterator[str]:
 
 
 def _few(problem: Problem, limits: Limits) -> Iterator[str]:
-    kernel = kernels.all_kernels().get(FEW_TOKENS_KERNEL)
-    if kernel is not None and problem.m <= FEW_TOKENS:
-        for candidate in rank(problem, limits, [kernel])[:BEST_PRICED]:
+    if problem.m > FEW_TOKENS:
+        return
+    for name in FEW_TOKENS_KERNELS:
+        for candidate in rank(problem, limits, [kernels.by_name(name)])[:BEST_PRICED]:
             yield candidate.tile.text()

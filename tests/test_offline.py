@@ -60,11 +60,7 @@ def test_what_is_served_unmeasured_does_not_spill_in_its_loop(tmp_path: Path, ca
     assert done.returncode == 0, done.stderr
     for report in json.loads(done.stdout):
         (tile,) = report["tiles"]
-        # `gemm_wgmma` is launched with fewer registers than its consumers get later: newer compilers than the one the
-        # H200's table was measured with (Triton 3.6, where nothing spills) keep up to eight addresses of before that in
-        # memory and read them back, each at most once a turn of the loop. Nothing is written there in the loop.
-        kept = [b["code"] for b in tile["builds"] if card == "h200" and tile["kernel"] == "triton.gemm_wgmma"]
-        assert tile["good"] or all(c["loop_accesses"] <= c["spilled_registers"] <= 8 for c in kept), tile
+        assert tile["good"], tile
         assert tile["builds"], tile
         for build in tile["builds"]:
             assert build["code"]["loops"] > 0 or "dequantize" in build["function"]

@@ -10,11 +10,13 @@ import pytest
 
 from tests.fakes_loop import IDENTITY, WORKLOAD, FakeKernel, FakeStand, FakeTile, budget, places
 from warptile.contracts import (
+    CandidateRejected,
     CompileFailed,
     DeviceLost,
     OutOfMemory,
     Problem,
     Timeout,
+    Untimed,
     UnusableInput,
     Workload,
     WorkloadRow,
@@ -152,8 +154,9 @@ def test_faults_of_candidates_are_recorded_and_the_run_goes_on(tmp_path: Path) -
     assert result.rejected >= len(outcomes) + len(wrong)
 
 
-def test_a_tile_that_hangs_only_in_the_race_is_the_one_to_blame(tmp_path: Path) -> None:
-    stand = FakeStand(race_faults={BEST: Timeout("hung")})
+@pytest.mark.parametrize("fault", [Timeout("hung"), Untimed("the device waited for the host")])
+def test_a_tile_that_fails_only_in_the_race_is_the_one_to_blame(tmp_path: Path, fault: CandidateRejected) -> None:
+    stand = FakeStand(race_faults={BEST: fault})
     result = run(stand, tmp_path)
     assert all(row.tile not in (BEST, STOCK) for row in result.rows)
     blamed = {e["tile"] for e in Journal(tmp_path / "state" / "journal").entries() if e["kind"] == "candidate"}
@@ -180,15 +183,16 @@ def test_what_the_machine_did_once_is_tried_again_and_the_winner_meets_the_stock
         assert row.stock_seconds == pytest.approx(row.problem.flops / 1e9)
 
 
-def test_what_failed_twice_is_out_and_no_stock_time_is_made_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", [Timeout("slow"), Untimed("the device waited for the host")])
+def test_what_failed_twice_is_out_and_no_stock_time_is_made_up(tmp_path: Path, fault: CandidateRejected) -> None:
     for _ in range(2):
-        run(FakeStand(faults={STOCK: Timeout("slow")}), tmp_path)
+        run(FakeStand(faults={STOCK: fault}), tmp_path)
     stand = FakeStand()
     result = run(stand, tmp_path)
     assert ("prove", STOCK) not in stand.log
     assert all(row.stock is None and row.stock_seconds is None for row in result.rows)
     assert result.sums[0].stock_tokens_per_s is None
-    assert any("slow" in note for note in result.notes)
+    assert any(str(fault) in note for note in result.notes)
 
 
 def test_stock_stays_where_nothing_is_faster(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tests.mutants.planting import Lab, Mutant, Spoken
 from tests.race import arms
-from warptile.race import decide, race
+from warptile.race import Terms, decide, race
 
 
 def run(lab: Lab, planted: bool) -> Spoken:
@@ -16,11 +16,7 @@ def run(lab: Lab, planted: bool) -> Spoken:
         runtime,
         arms.arm(0),
         [arms.arm(1)],
-        bench=held,
-        seed=0,
-        budget_seconds=60,
-        resolve=arms.resolve,
-        clock=runtime.clock,
+        Terms(held, 0, 60, resolve=arms.resolve, clock=runtime.clock),
     )
     reason = decide(found[0]).reason
     return Spoken("rotation" if "weights within the cache" in reason else "", reason)

@@ -7,7 +7,7 @@ from tests.fakes import Call
 from tests.mutants.planting import Lab, Mutant, Spoken
 from tests.race import arms
 from warptile.contracts import Wrong
-from warptile.race import race
+from warptile.race import Terms, race
 
 FIRST_RUNS = 2
 
@@ -29,11 +29,7 @@ def run(lab: Lab, planted: bool) -> Spoken:
             runtime,
             arms.arm(0),
             [arms.arm(1)],
-            bench=arms.bench(runtime),
-            seed=0,
-            budget_seconds=60,
-            resolve=arms.resolve,
-            clock=runtime.clock,
+            Terms(arms.bench(runtime), 0, 60, resolve=arms.resolve, clock=runtime.clock),
         )
     except Wrong as error:
         return Spoken("outputs", str(error))

@@ -10,7 +10,7 @@ from tests.mutants.planting import Lab, Mutant, Spoken
 from tests.race import arms
 from warptile.contracts import Arm, UnusableInput
 from warptile.proof import PROOF_VERSION
-from warptile.race import race
+from warptile.race import Terms, race
 from warptile.tables import Table
 
 PREFILL = PROBLEM.at(512)
@@ -45,11 +45,7 @@ def raced(lab: Lab, planted: bool) -> Spoken:
             runtime,
             claimed,
             [],
-            bench=arms.bench(runtime),
-            seed=0,
-            budget_seconds=1.0,
-            resolve=arms.resolve,
-            clock=runtime.clock,
+            Terms(arms.bench(runtime), 0, 1.0, resolve=arms.resolve, clock=runtime.clock),
         )
     except UnusableInput as error:
         return Spoken("m", str(error))

@@ -8,7 +8,7 @@ import numpy as np
 from tests.mutants.planting import Lab, Mutant, Spoken
 from tests.race import arms
 from warptile.contracts import Launch
-from warptile.race import decide, race
+from warptile.race import Terms, decide, race
 
 
 def run(lab: Lab, planted: bool) -> Spoken:
@@ -28,11 +28,7 @@ def run(lab: Lab, planted: bool) -> Spoken:
             runtime,
             arms.arm(0),
             [arms.arm(1)],
-            bench=arms.bench(runtime),
-            seed=seed,
-            budget_seconds=60,
-            resolve=arms.resolve,
-            clock=runtime.clock,
+            Terms(arms.bench(runtime), seed, 60, resolve=arms.resolve, clock=runtime.clock),
         )
     decision = decide(found[0], found[1])
     return Spoken("" if decision.outcome == "accept" else "interval", decision.reason)

@@ -10,18 +10,21 @@ import pytest
 from tests.fakes import FakeKernel, FakeRuntime, FakeTile, TwoPassKernel
 from tests.race.arms import KERNEL, PROBLEM, arm, bench, ids, number_of, resolve, simulated, weights_of
 from warptile.contracts import Arm, CompileFailed, Launch, Limits, Problem, Race, Source, UnusableInput, Wrong
-from warptile.race import close_bench, decide, open_bench, play_off, race, screen
+from warptile.race import Terms, close_bench, decide, open_bench, play_off, race, screen
 from warptile.race.bench import UNPROVED
 from warptile.race.racing import plan
 
 
 def raced(
-    runtime: FakeRuntime, challengers: list[int], budget: float = 60.0, seed: int = 3, **more: object
+    runtime: FakeRuntime,
+    challengers: list[int],
+    budget: float = 60.0,
+    seed: int = 3,
+    expected: dict[str, int] | None = None,
+    **more: object,
 ) -> list[Race]:
-    return race(
-        runtime, arm(0), [arm(i) for i in challengers], bench=bench(runtime), seed=seed, budget_seconds=budget,
-        resolve=resolve, clock=runtime.clock, **more,  # type: ignore[arg-type]
-    )  # fmt: skip
+    terms = Terms(bench(runtime), seed, budget, expected, resolve, runtime.clock)
+    return race(runtime, arm(0), [arm(i) for i in challengers], terms, **more)  # type: ignore[arg-type]
 
 
 def test_ratios_and_floor_are_those_of_the_device() -> None:
@@ -69,9 +72,7 @@ def test_a_race_within_the_cache_says_so() -> None:
     runtime = simulated([0.010, 0.008], cache_bytes=1 << 30)
     held = bench(runtime, memory_bytes=2000)
     assert held.rotated_bytes <= 2000 < held.cache_bytes
-    found = race(
-        runtime, arm(0), [arm(1)], bench=held, seed=0, budget_seconds=60, resolve=resolve, clock=runtime.clock
-    )[0]
+    found = race(runtime, arm(0), [arm(1)], Terms(held, 0, 60, resolve=resolve, clock=runtime.clock))[0]
     assert "weights within the cache" in decide(found).reason
 
 
@@ -122,9 +123,7 @@ def test_a_play_off_finds_the_fastest_of_many_close_arms() -> None:
     seconds[23] = 0.01 / 1.03
     runtime = simulated(seconds, noise=0.05)
     arms = [arm(i) for i in range(40)]
-    found = play_off(
-        runtime, arms, bench=bench(runtime), seed=0, budget_seconds=120, resolve=resolve, clock=runtime.clock
-    )
+    found = play_off(runtime, arms, Terms(bench(runtime), 0, 120, resolve=resolve, clock=runtime.clock))
     assert found.survivors[0].arm == arm(23)
     assert {s.arm for s in (*found.survivors, *found.dropped)} == set(arms)
     assert min(s.seconds for s in found.dropped) > found.survivors[0].seconds
@@ -135,9 +134,7 @@ def test_a_play_off_of_clear_arms_is_short_and_ends_in_time() -> None:
     arms = [arm(i) for i in range(3)]
     for budget, most in ((60.0, 3.0), (0.2, 0.4)):
         start = runtime.now
-        found = play_off(
-            runtime, arms, bench=bench(runtime), seed=0, budget_seconds=budget, resolve=resolve, clock=runtime.clock
-        )
+        found = play_off(runtime, arms, Terms(bench(runtime), 0, budget, resolve=resolve, clock=runtime.clock))
         assert found.survivors[0].arm == arm(0)
         assert runtime.now - start < most
 
@@ -199,9 +196,7 @@ def test_the_launches_of_an_arm_are_summed_helpers_included() -> None:
         tile = FakeTile.parse(text)
         return (kernel if tile.number else KERNEL), tile
 
-    found = race(
-        runtime, arm(0), [arm(1)], bench=bench(runtime), seed=0, budget_seconds=60, resolve=both, clock=runtime.clock
-    )[0]
+    found = race(runtime, arm(0), [arm(1)], Terms(bench(runtime), 0, 60, resolve=both, clock=runtime.clock))[0]
     assert found.incumbent_seconds == pytest.approx(0.01)
     assert found.challenger_seconds == pytest.approx(0.02)
     assert found.ratio == pytest.approx(0.5)
@@ -213,9 +208,11 @@ def test_a_helper_that_is_not_the_arms_is_caught() -> None:
     strange = Arm(FakeTile(fault="strange_helper").text(), PROBLEM)
     with pytest.raises(Wrong, match="not of the arm's"):
         race(
-            runtime, strange, [], bench=bench(runtime), seed=0, budget_seconds=1,
-            resolve=lambda text: (kernel, FakeTile.parse(text)), clock=runtime.clock,
-        )  # fmt: skip
+            runtime,
+            strange,
+            [],
+            Terms(bench(runtime), 0, 1, resolve=lambda text: (kernel, FakeTile.parse(text)), clock=runtime.clock),
+        )
 
 
 def test_a_clock_that_stands_still_is_no_measurement() -> None:
@@ -228,7 +225,7 @@ def test_an_arm_of_another_problem_is_refused() -> None:
     runtime = simulated([0.01])
     other = Arm(arm(0).tile, Problem("Q4_0", 24, 64, 4))
     with pytest.raises(UnusableInput, match="m=4"):
-        race(runtime, other, [], bench=bench(runtime), seed=0, budget_seconds=1, resolve=resolve)
+        race(runtime, other, [], Terms(bench(runtime), 0, 1, resolve=resolve))
 
 
 def test_a_bench_is_freed_whole_even_when_an_upload_fails() -> None:
@@ -253,7 +250,7 @@ def test_screening_finds_the_fastest_and_reports_every_arm() -> None:
     seconds[17], seconds[5], seconds[9], seconds[23] = 0.010, 0.0105, 0.011, 0.2
     runtime = simulated(seconds)
     arms = [arm(i) for i in range(30)]
-    found = screen(runtime, arms, bench=bench(runtime), seed=0, budget_seconds=60, resolve=resolve, clock=runtime.clock)
+    found = screen(runtime, arms, Terms(bench(runtime), 0, 60, resolve=resolve, clock=runtime.clock))
     assert [s.arm for s in found.survivors] == [arm(17), arm(5), arm(9)]
     assert found.survivors[0].seconds == pytest.approx(0.010, rel=0.03)
     assert {s.arm for s in (*found.survivors, *found.dropped)} == set(arms)
@@ -265,9 +262,7 @@ def test_screening_finds_the_fastest_and_reports_every_arm() -> None:
 def test_screening_stops_in_time_and_names_what_it_did_not_measure() -> None:
     runtime = simulated([0.01] * 64)
     arms = [arm(i) for i in range(64)]
-    found = screen(
-        runtime, arms, bench=bench(runtime), seed=0, budget_seconds=0.3, resolve=resolve, clock=runtime.clock
-    )
+    found = screen(runtime, arms, Terms(bench(runtime), 0, 0.3, resolve=resolve, clock=runtime.clock))
     assert runtime.now <= 0.3 + 0.03
     assert found.unmeasured
     assert len(found.survivors) == 4
@@ -290,14 +285,12 @@ def test_a_tile_that_does_not_compile_is_set_aside_unless_it_was_proved() -> Non
     arms = [arm(i) for i in range(4)]
     proved = ids(runtime, arms)
     wanted = {**dict.fromkeys(proved, UNPROVED), arm(0).tile: proved[arm(0).tile]}
-    found = screen(runtime, arms, bench=bench(runtime), seed=0, budget_seconds=60, expected=wanted, resolve=refusing,
-                   clock=runtime.clock)  # fmt: skip
+    found = screen(runtime, arms, Terms(bench(runtime), 0, 60, expected=wanted, resolve=refusing, clock=runtime.clock))
     assert found.survivors[0].arm == arm(0)
     assert [(a, str(error)) for a, error in found.refused] == [(arm(2), "ptxas: registers")]
     assert len(found.survivors) + len(found.dropped) == 3
     with pytest.raises(CompileFailed):
-        screen(runtime, arms, bench=bench(runtime), seed=0, budget_seconds=60, expected=proved, resolve=refusing,
-               clock=runtime.clock)  # fmt: skip
+        screen(runtime, arms, Terms(bench(runtime), 0, 60, expected=proved, resolve=refusing, clock=runtime.clock))
 
 
 def test_a_whole_tune_of_equal_arms_accepts_none_and_of_a_faster_one_that_one() -> None:
@@ -307,14 +300,15 @@ def test_a_whole_tune_of_equal_arms_accepts_none_and_of_a_faster_one_that_one() 
         for seed in range(12):
             runtime = simulated([0.01] * 15 + [0.01 / gain], noise=0.03, seed=seed)
             arms = [arm(i) for i in range(1, 16)]
-            picked = screen(
-                runtime, arms, bench=bench(runtime), seed=seed, budget_seconds=60, resolve=resolve, clock=runtime.clock
-            ).survivors[0].arm  # fmt: skip
+            picked = (
+                screen(runtime, arms, Terms(bench(runtime), seed, 60, resolve=resolve, clock=runtime.clock))
+                .survivors[0]
+                .arm
+            )
             first, again = (
-                race(runtime, arm(0), [picked], bench=bench(runtime), seed=s, budget_seconds=60, resolve=resolve,
-                     clock=runtime.clock)[0]
+                race(runtime, arm(0), [picked], Terms(bench(runtime), s, 60, resolve=resolve, clock=runtime.clock))[0]
                 for s in (seed, seed + 1000)
-            )  # fmt: skip
+            )
             outcomes.append((gain, decide(first, again).outcome))
     assert (1.0, "accept") not in outcomes
     assert outcomes.count((1.12, "accept")) >= 11
@@ -331,6 +325,6 @@ def test_an_idle_card_does_not_cost_the_arms_that_were_first_their_place() -> No
 
     runtime = FakeRuntime(KERNEL.programs(), taken, 4000)
     arms = [arm(i) for i in range(len(seconds))]
-    found = screen(runtime, arms, bench=bench(runtime), seed=0, budget_seconds=60, resolve=resolve, clock=runtime.clock)
+    found = screen(runtime, arms, Terms(bench(runtime), 0, 60, resolve=resolve, clock=runtime.clock))
     assert {found.survivors[0].arm, found.survivors[1].arm} == {arm(0), arm(1)}
     assert found.survivors[0].seconds == pytest.approx(17e-6, rel=0.1)

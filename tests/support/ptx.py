@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,11 @@ def run(text: str, given: Mapping[int, NDArray[np.generic]]) -> dict[int, U32]:
     return {int(n[1:]): v for n, v in held.items() if n.startswith("$")}
 
 
+def plain(function: object) -> Any:
+    """The Python function behind a compile-time one."""
+    return getattr(function, "fn", function)
+
+
 def permuted(a: U32, b: U32, pick: U32) -> U32:
     """prmt.b32."""
     eight = np.concatenate([a.view(np.uint8).reshape(32, 4), b.view(np.uint8).reshape(32, 4)], axis=1)
@@ -96,15 +102,34 @@ def product(matrices: list[list[U32]]) -> list[U32]:
     return [total[row + 8 * (i // 2), quad * 2 + i % 2].astype(np.int32).view(np.uint32) for i in range(4)]
 
 
+def looked_up(a: U32, b: U32, c: U32, table: U32) -> U32:
+    """lop3.b32: bit by bit what `table` holds for the three operands' bits."""
+    found = np.zeros(32, np.uint32)
+    for at in range(8):
+        own = (a if at & 4 else ~a) & (b if at & 2 else ~b) & (c if at & 1 else ~c)
+        found |= own * (table >> np.uint32(at) & np.uint32(1))
+    return found
+
+
+def of_halves(a: U32, b: U32, times: bool) -> U32:
+    """mul.rn.f16x2 or add.rn.f16x2."""
+    x, y = a.view(np.float16), b.view(np.float16)
+    return (x * y if times else x + y).view(np.uint32)
+
+
 WHOLE = {
     "and.b32": lambda a, b: a & b,
     "xor.b32": lambda a, b: a ^ b,
     "shl.b32": lambda a, b: a << b,
     "shr.u32": lambda a, b: a >> b,
     "prmt.b32": permuted,
+    "lop3.b32": looked_up,
+    "add.rn.f16x2": lambda a, b: of_halves(a, b, times=False),
+    "mul.rn.f16x2": lambda a, b: of_halves(a, b, times=True),
     "mul.lo.u32": lambda a, b: a * b,
     "mad.lo.s32": lambda a, b, c: a * b + c,
     "sub.s32": lambda a, b: a - b,
+    "add.s32": lambda a, b: a + b,
     "max.u32": np.maximum,
     "min.s32": lambda a, b: np.minimum(a.view(np.int32), b.view(np.int32)).view(np.uint32),
     "max.u16x2": larger_halves,

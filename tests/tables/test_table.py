@@ -66,6 +66,18 @@ def test_a_winner_far_from_the_m_asked_for_says_nothing(tmp_path: Path) -> None:
         assert made.lookup(P.at(far), LAYOUT, proof=1) is None
 
 
+def test_a_stock_that_nothing_was_raced_against_serves_no_one(tmp_path: Path) -> None:
+    """A tune that ends before its races writes down the stock; served, it would be slower than the price's pick."""
+    unraced = dataclasses.replace(point(128), outcome="undecided", rounds=0)
+    made = table(tmp_path, unraced)
+    assert made.lookup(P, LAYOUT, proof=1) is None
+    assert made.point(P, LAYOUT) == unraced
+    made.put(P.at(64), LAYOUT, point(64, "vulkan.b:n=2"))
+    assert status(made, 128) == ("vulkan.b:n=2", "untuned")
+    made.put(P, LAYOUT, dataclasses.replace(unraced, rounds=12))
+    assert status(made, 128) == ("vulkan.a:n=1", "tuned")
+
+
 def test_other_shapes_formats_layouts_dtypes_are_not_served(tmp_path: Path) -> None:
     made = table(tmp_path, point(128))
     assert made.lookup(dataclasses.replace(P, n=192), LAYOUT, 1) is None

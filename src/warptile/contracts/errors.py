@@ -82,6 +82,12 @@ class DeviceLost(CandidateRejected):
     outcome = "device_lost"
 
 
+class Untimed(CandidateRejected):
+    """No time of the candidate is its own: the host could not keep the device in work however long that waited."""
+
+    outcome = "untimed"
+
+
 class OutOfMemory(CandidateRejected):
     """The device or host could not hold the candidate's buffers."""
 

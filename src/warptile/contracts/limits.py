@@ -13,6 +13,11 @@ further; "columns": 2, 3 at 8 columns further, 4..7 the same 8 rows further.
 """
 
 
+ASSUMED_CACHE_BYTES = 128 << 20
+"""What a device whose cache is not known is taken to have: more than the last-level caches of the cards it stands
+for, so that nothing cached is timed unseen."""
+
+
 @dataclass(frozen=True)
 class RegisterBand:
     """Up to `registers` 32-bit registers a thread, `threads` can be resident on one unit."""
@@ -74,6 +79,12 @@ class Limits:
     arrangement: str = "rows"
     activations: str = "fp32"
     matrix_order: str = ""
+
+    @property
+    def cache_to_exceed(self) -> int:
+        """Bytes that must be read between two runs for the second to find nothing cached: the cache's, or
+        `ASSUMED_CACHE_BYTES` where that is not known."""
+        return self.cache_bytes or ASSUMED_CACHE_BYTES
 
     def has(self, feature: str) -> bool:
         """Whether a feature is present.

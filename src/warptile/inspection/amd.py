@@ -17,7 +17,8 @@ from warptile.contracts import CompileFailed, MissingExtra, UnusableInput
 from warptile.inspection.containers import open_elf, target_of
 from warptile.inspection.report import FunctionCode
 from warptile.inspection.tools import output_lines
-from warptile.runtimes.triton.assembly import Counted, Instruction, count
+from warptile.runtimes.triton.assembly import Counted, count
+from warptile.runtimes.triton.loops import Instruction
 
 _METADATA = 32
 _SYMBOL = re.compile(r"^[0-9a-f]+ <([^>]+)>:")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from warptile.inspection.report import FunctionCode
 from warptile.inspection.tools import find_cuobjdump, output_lines
-from warptile.runtimes.triton.assembly import Instruction, count_nvidia, sass_instructions
+from warptile.runtimes.triton.assembly import count_nvidia, sass_instructions
+from warptile.runtimes.triton.loops import Instruction
 
 _ARCHITECTURE = re.compile(r"^arch = (\S+)")
 _CODE_FOR = re.compile(r"^\s*code for (\S+)")

@@ -31,17 +31,14 @@ Resolve = Callable[[str], tuple[Kernel, Tile]]
 MOST_COPIES = 256
 UNPROVED = 0
 """In place of a proved binary's id (which is never 0): the tile is timed to see whether its proof is worth while."""
-ASSUMED_CACHE_BYTES = 128 << 20
-"""What a device whose cache is not known is taken to have: more than the last-level caches of the cards it stands
-for, so that no race times cached weights unseen."""
 
 
 @dataclass(frozen=True)
 class Bench:
     """Buffers for one problem. x[m, k] and y[m, n] are shared by all arms; `copies` are equal weights, apart in memory.
 
-    rotated_bytes: the copies together. cache_bytes: the device's cache, `ASSUMED_CACHE_BYTES` where it is not known;
-    where rotated_bytes does not exceed it, the memory allowed was too little and timings may be of cached weights.
+    rotated_bytes: the copies together. cache_bytes: `Limits.cache_to_exceed`; where rotated_bytes
+    does not exceed it, the memory allowed was too little and timings may be of cached weights.
     """
 
     problem: Problem
@@ -77,7 +74,7 @@ def open_bench(
     upload: makes one more copy of the weights. memory_bytes: what the copies may take together; one copy is made in
     any case. At most 256 copies.
     """
-    cache = runtime.limits().cache_bytes or ASSUMED_CACHE_BYTES
+    cache = runtime.limits().cache_to_exceed
     rng = np.random.default_rng(seed)
     x = stored(rng.standard_normal((problem.x_rows, problem.k), np.float32), problem.x_dtype)
     y = np.zeros((problem.y_rows, problem.n), storage_dtype(problem.y_dtype))

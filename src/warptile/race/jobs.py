@@ -21,6 +21,7 @@ from warptile.race.bench import Bench, Resolve, close_bench, open_bench
 from warptile.race.play_off import play_off
 from warptile.race.racing import race
 from warptile.race.screening import Screening, screen
+from warptile.race.terms import Terms
 from warptile.weights import QuantTensor
 
 COPIES_BYTES = 192 << 20
@@ -61,28 +62,8 @@ def screen_job(
     """
     bench = bench_for(runtime, problem, weights, False, _arrangement(runtime, proved, resolve))
     arms = [Arm(tile, problem) for tile in proved]
-    if thorough:
-        return play_off(
-            runtime,
-            arms,
-            bench=bench,
-            seed=seed,
-            budget_seconds=budget_seconds,
-            expected=proved,
-            resolve=resolve,
-            clock=clock,
-        )
-    return screen(
-        runtime,
-        arms,
-        bench=bench,
-        seed=seed,
-        budget_seconds=budget_seconds,
-        keep=keep,
-        expected=proved,
-        resolve=resolve,
-        clock=clock,
-    )
+    terms = Terms(bench, seed, budget_seconds, proved, resolve, clock)
+    return play_off(runtime, arms, terms) if thorough else screen(runtime, arms, terms, keep=keep)
 
 
 def race_job(
@@ -107,19 +88,9 @@ def race_job(
     """
     arrangement = _arrangement(runtime, [incumbent, *challengers], resolve)
     bench = bench_for(runtime, problem, weights, confirm, arrangement)
-    return race(
-        runtime,
-        Arm(incumbent, problem),
-        [Arm(tile, problem) for tile in challengers],
-        bench=bench,
-        seed=seed,
-        budget_seconds=budget_seconds,
-        expected=proved,
-        rounds=rounds,
-        most_rounds=most_rounds,
-        resolve=resolve,
-        clock=clock,
-    )
+    arms = [Arm(tile, problem) for tile in challengers]
+    terms = Terms(bench, seed, budget_seconds, proved, resolve, clock)
+    return race(runtime, Arm(incumbent, problem), arms, terms, rounds=rounds, most_rounds=most_rounds)
 
 
 def release_job(runtime: Runtime) -> None:

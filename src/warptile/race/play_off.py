@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warptile import kernels
 from warptile.contracts import Arm, Runtime
-from warptile.race.bench import Bench, Resolve, Timer, prepare
+from warptile.race.bench import Timer, prepare
 from warptile.race.racing import WARM_UP_SHARE, warm_up
 from warptile.race.screening import Field, Screening
 from warptile.race.statistics import LEAST_GAIN, log_ratios, median_interval
+from warptile.race.terms import Terms
 
 ROUNDS = 12
 
 
-def play_off(
-    runtime: Runtime,
-    arms: Sequence[Arm],
-    *,
-    bench: Bench,
-    seed: int,
-    budget_seconds: float,
-    expected: Mapping[str, int] | None = None,
-    resolve: Resolve = kernels.parse_tile,
-    clock: Callable[[], float] = time.monotonic,
-) -> Screening:
+def play_off(runtime: Runtime, arms: Sequence[Arm], terms: Terms) -> Screening:
     """Sequential halving (Karnin, Koren and Somekh 2013) over rounds that time every arm left, in random order.
 
     Every rung gets an equal share of the time that is left, and ends sooner where the 95 % intervals of the paired
     ratios to the leader have come within 1 % of their middles; the slower half is out after each, ranked over all
     rounds so far by what an arm took beside the others of the round. It ends when one arm is left, when no other can be
     1 % faster than the leader (a choice that good is good enough; Even-Dar, Mannor and Mansour 2006), or in the round
-    in which `budget_seconds` pass. What it picks is flattered by being picked, so it is raced afterwards on new
+    in which `terms.budget_seconds` pass. What it picks is flattered by being picked, so it is raced afterwards on new
     samples.
     """
-    rng = np.random.default_rng(seed)
-    contenders = [prepare(runtime, bench, arm, expected, resolve) for arm in arms]
-    end = clock() + budget_seconds
-    timer = Timer(runtime, bench)
+    clock = terms.clock
+    rng = np.random.default_rng(terms.seed)
+    contenders = [prepare(runtime, terms.bench, arm, terms.expected, terms.resolve) for arm in arms]
+    end = clock() + terms.budget_seconds
+    timer = Timer(runtime, terms.bench)
     repeats = warm_up(timer, contenders, rng, clock, clock() + WARM_UP_SHARE * (end - clock()))
     field = Field(timer, contenders, range(len(arms)), repeats)
     while len(field.live) > 1 and clock() < end:

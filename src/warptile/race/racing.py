@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from warptile import kernels
 from warptile.contracts import Arm, Race, Runtime
-from warptile.race.bench import Bench, Contender, Resolve, Timer, prepare
+from warptile.race.bench import Bench, Contender, Timer, prepare
 from warptile.race.outputs import check_unchanged, outputs
 from warptile.race.statistics import (
     CONFIDENCE,
@@ -22,6 +20,7 @@ from warptile.race.statistics import (
     settled,
     stable,
 )
+from warptile.race.terms import Terms
 
 WARM_UP_SHARE = 0.2
 SHORTEST_SAMPLE_S = 2e-3
@@ -34,16 +33,11 @@ def race(
     runtime: Runtime,
     incumbent: Arm,
     challengers: Sequence[Arm],
+    terms: Terms,
     *,
-    bench: Bench,
-    seed: int,
-    budget_seconds: float,
-    expected: Mapping[str, int] | None = None,
     rounds: int = 40,
     most_rounds: int = 0,
     confidence: float = CONFIDENCE,
-    resolve: Resolve = kernels.parse_tile,
-    clock: Callable[[], float] = time.monotonic,
 ) -> list[Race]:
     """Race each challenger against the incumbent; one `Race` a challenger, in the order given.
 
@@ -59,19 +53,20 @@ def race(
     challenger is timed no further once its interval lies beyond the A/A floor, or below a gain of 1 %. The intervals
     of all looks hold together at `confidence` (`statistics.confidence_of_look`), so looking often costs no error.
 
-    A race ends after the round in which `budget_seconds` pass; with fewer than 8 rounds its interval decides nothing.
-    Every sample is taken here, after the challengers were chosen: samples of the screening that chose them are not
-    used, for the best of many noisy arms looks better than it is.
+    A race ends after the round in which `terms.budget_seconds` pass; with fewer than 8 rounds its interval decides
+    nothing. Every sample is taken here, after the challengers were chosen: samples of the screening that chose them are
+    not used, for the best of many noisy arms looks better than it is.
 
-    expected: ids of the proved binaries by tile text. Raises Wrong where the device ran something else, or an arm
-    computes something else after the race than before it.
+    Raises Wrong where the device ran something else than `terms.expected`, or an arm computes something else after the
+    race than before it.
     """
-    rng = np.random.default_rng(seed)
-    first = prepare(runtime, bench, incumbent, expected, resolve)
-    others = [prepare(runtime, bench, arm, expected, resolve) for arm in challengers]
+    bench, clock = terms.bench, terms.clock
+    rng = np.random.default_rng(terms.seed)
+    first = prepare(runtime, bench, incumbent, terms.expected, terms.resolve)
+    others = [prepare(runtime, bench, arm, terms.expected, terms.resolve) for arm in challengers]
     computed = outputs(runtime, bench, [first, *others])
     # What compiling takes (a driver may compile anew in each process) must not leave no time to measure.
-    end = clock() + budget_seconds
+    end = clock() + terms.budget_seconds
     contenders = [first, first, *others]
     timer = Timer(runtime, bench)
     repeats = warm_up(timer, contenders, rng, clock, clock() + WARM_UP_SHARE * (end - clock()))

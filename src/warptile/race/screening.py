@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from warptile import kernels
 from warptile.contracts import Arm, CandidateRejected, Runtime
-from warptile.race.bench import UNPROVED, Bench, Contender, Resolve, Timer, prepare
+from warptile.race.bench import UNPROVED, Contender, Timer, prepare
 from warptile.race.racing import one_round, repeats_of
 from warptile.race.statistics import levels, survivors
+from warptile.race.terms import Terms
 
 HOPELESS = 3.0
 HOPELESS_COLD = 8.0
@@ -94,15 +93,10 @@ class Field:
 def screen(
     runtime: Runtime,
     arms: Sequence[Arm],
+    terms: Terms,
     *,
-    bench: Bench,
-    seed: int,
-    budget_seconds: float,
     keep: int = 4,
     samples: int = 3,
-    expected: Mapping[str, int] | None = None,
-    resolve: Resolve = kernels.parse_tile,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Screening:
     """Successive halving down to at most `keep` arms.
 
@@ -113,15 +107,14 @@ def screen(
     submission, at least `samples` and as many as a quarter of a second holds, 16 at most. It drops the slower half, by
     the median over rounds of what an arm took beside the others of the round, and any arm over 1.25 times the fastest.
     Time is asked for before each round, and in the first pass before each arm, so arms should come most promising
-    first.
-
-    expected: ids of the proved binaries by tile text, `UNPROVED` for one that was not proved.
+    first. `terms.expected` has `UNPROVED` for a tile that was not proved.
     """
-    rng = np.random.default_rng(seed)
-    contenders, refused = prepared(runtime, bench, arms, expected, resolve)
+    clock = terms.clock
+    rng = np.random.default_rng(terms.seed)
+    contenders, refused = prepared(runtime, arms, terms)
     # What compiling takes (a driver may compile anew in each process) must not leave no time to measure.
-    end = clock() + budget_seconds
-    timer = Timer(runtime, bench)
+    end = clock() + terms.budget_seconds
+    timer = Timer(runtime, terms.bench)
     first: dict[int, float] = {}
     for i, contender in enumerate(contenders):
         if clock() >= end:
@@ -156,16 +149,16 @@ def _looked_at(timer: Timer, contender: Contender, seconds: float) -> float:
 
 
 def prepared(
-    runtime: Runtime, bench: Bench, arms: Sequence[Arm], expected: Mapping[str, int] | None, resolve: Resolve
+    runtime: Runtime, arms: Sequence[Arm], terms: Terms
 ) -> tuple[list[Contender], tuple[tuple[Arm, CandidateRejected], ...]]:
     """Arms compiled, and those without a proof that could not be. Raises as `prepare` does for a proved arm."""
     ready: list[Contender] = []
     refused: list[tuple[Arm, CandidateRejected]] = []
     for arm in arms:
         try:
-            ready.append(prepare(runtime, bench, arm, expected, resolve))
+            ready.append(prepare(runtime, terms.bench, arm, terms.expected, terms.resolve))
         except CandidateRejected as error:
-            if (expected or {}).get(arm.tile) != UNPROVED:
+            if (terms.expected or {}).get(arm.tile) != UNPROVED:
                 raise
             refused.append((arm, error))
     return ready, tuple(refused)

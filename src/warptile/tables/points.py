@@ -94,6 +94,11 @@ class Point:
     measured: str = ""
     run: str = ""
 
+    @property
+    def serves(self) -> bool:
+        """False where the time ended before anything was raced: that the stock stayed then says nothing."""
+        return self.outcome != "undecided" or self.rounds > 0
+
 
 @dataclass(frozen=True)
 class Row:

@@ -90,9 +90,11 @@ class Table:
         `NEAR` times off: kernels cross over within a few doublings of m, so farther away a measured winner says
         nothing, and None is the answer as where nothing was measured. A point whose driver,
         compiler or proof version is not the current one, or whose artefact differs from `artefact(tile)` where
-        that is given, is marked `stale`. Another device's table is never looked at.
+        that is given, is marked `stale`. A point that nothing was raced for (`Point.serves`) is as good as none.
+        Another device's table is never looked at.
         """
-        points = self._points.get(Key.of(problem, layout))
+        kept = self._points.get(Key.of(problem, layout), {})
+        points = {m: point for m, point in kept.items() if point.serves}
         if not points:
             return None
         m = problem.m

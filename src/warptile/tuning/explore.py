@@ -61,12 +61,14 @@ def next_group(state: State) -> Group | None:
 
     Promise: the group's share of the time of one pass, over the batches it had; a group with fewer than two goes
     first. A group is left after four batches in a row without a gain. The time of the final races is kept back; from a
-    group that has had no batch only that of problems with something to race, since its own would have no row.
+    group that has had no batch only that of problems with something to race, beside a batch's own time: what is decided
+    serves, what was only looked at does not.
     """
     going = [g for g in state.groups if state.waiting(g) and set(g.offers) - g.taken and g.misses < PATIENCE]
     unopened = [g for g in going if g.rounds == 0]
     least = 2 * OVERHEAD_S * sum(state.standings[p].best is not None for p in state.waiting())
-    needed = least if unopened else reserve(state) + state.budget.expect("batch", FIRST_BATCH_S)
+    batch = state.budget.expect("batch", FIRST_BATCH_S)
+    needed = reserve(state) + batch if not unopened else least + batch if least else 0.0
     if state.budget.left() < needed:
         return None
     fresh = [g for g in going if g.rounds < FEWEST_BATCHES]

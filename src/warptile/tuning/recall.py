@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from warptile.contracts import Ceilings, DeviceLost, Identity, OutOfMemory, Problem, Race, Timeout, Verdict
+from warptile.contracts import Ceilings, DeviceLost, Identity, OutOfMemory, Problem, Race, Timeout, Untimed, Verdict
 from warptile.journal import Entry, from_json, ref_of, to_json
 from warptile.tables import Key
 from warptile.tuning.result import bare
@@ -13,7 +13,7 @@ from warptile.tuning.scale import joined
 from warptile.tuning.stand import Proof
 
 SourceOf = Callable[[str, Problem], str]
-PERHAPS_THE_MACHINE = frozenset({DeviceLost.outcome, OutOfMemory.outcome, Timeout.outcome})
+PERHAPS_THE_MACHINE = frozenset({DeviceLost.outcome, OutOfMemory.outcome, Timeout.outcome, Untimed.outcome})
 
 
 class Recall:
@@ -23,8 +23,8 @@ class Recall:
     table's key was forgotten is forgotten too. used: how many answers were given. ceilings: what the device was
     last seen to reach.
 
-    A candidate that was lost, ran out of time or of memory is out for good the second time: the first may have been
-    the machine's doing (another load, a killed worker).
+    A candidate that was lost, ran out of time or of memory, or could not be timed is out for good the second time: the
+    first may have been the machine's doing (another load, a killed worker).
     """
 
     def __init__(self, entries: Iterable[Entry], identity: Identity, proof: int) -> None:

@@ -49,6 +49,8 @@ def h200() -> Limits:
         ({"copied": 1, "consumers": 1}, COPIED),
         ({"copied": 1, "split_k": 2}, COPIED),
         ({"ring": 12}, "shared bytes fit a program"),
+        ({"ring": 4, "programs": 132}, "ring is for one tile a program, not copied"),
+        ({"ring": 4, "copied": 1}, "ring is for one tile a program, not copied"),
     ],
 )
 def test_a_broken_rule_is_named(h200: Limits, changed: dict[str, int], rule: str) -> None:
@@ -151,11 +153,13 @@ report = offline.compile_tiles(problem, devices.by_name("h200", "cuda"), [(kerne
 print(json.dumps(report.to_json()))
 """
 SHARED = "tile_m=128,tile_k=128,stages=4,split_k=0,programs=132,early=1,turn=2,free=1,rest=1,added=32"
-COPYING = "tile_m=256,tile_k=128,stages=4,early=1,free=1,ring=5,copied=1"
+COPYING = "tile_m=256,tile_k=128,stages=2,early=1,free=1,programs=128,copied=1"
+RINGED = "tile_m=256,tile_k=128,stages=3,early=1,free=1,split_k=2,ring=5"
 
 
 @pytest.mark.parametrize(
-    ("text", "format", "dtype", "matrix"), [(SHARED, "Q4_K", "bf16", 32), (COPYING, "Q6_K", "fp16", 16)]
+    ("text", "format", "dtype", "matrix"),
+    [(SHARED, "Q4_K", "bf16", 32), (COPYING, "Q6_K", "fp16", 16), (RINGED, "Q6_K", "fp16", 16)],
 )
 def test_the_compiler_keeps_the_loop_in_registers(
     tmp_path: Path, text: str, format: str, dtype: str, matrix: int

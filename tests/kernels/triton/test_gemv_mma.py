@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.ptx import plain, run
 from warptile import devices, formats, kernels
 from warptile.contracts import Limits, Problem, Runtime
 from warptile.kernels.triton.gemv_mma.rules import shared_bytes
@@ -96,6 +97,7 @@ def test_activations_over_their_largest_move_by_less_than_tf32() -> None:
         ({"direct": 1}, "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"),
         ({"direct": 2, "tile_m": 8}, "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"),
         ({"split_k": 0}, "split_k >= 1"),
+        ({"lean": 2}, "lean is 0 or 1"),
     ],
 )
 def test_a_broken_rule_is_named(h200: Limits, changed: dict[str, int], rule: str) -> None:
@@ -129,26 +131,62 @@ def test_untuned_tiles_say_how_many_registers_they_may_take(h200: Limits) -> Non
 
 
 @pytest.mark.parametrize(
-    "tile",
+    ("name", "tile", "most", "matrix"),
     [
-        "tile_n=16,tile_m=1,warps=8,steps=2,ahead=2,pdl=1,registers=128",
-        "tile_n=64,tile_m=8,split_k=8,warps=4,row_warps=4,steps=2,ahead=2,pdl=1,registers=128,direct=1",
+        ("Q4_K", "tile_n=16,tile_m=1,warps=8,steps=2,ahead=2,pdl=1,registers=128", 2.5, 32),
+        (
+            "Q4_K",
+            "tile_n=64,tile_m=8,split_k=8,warps=4,row_warps=4,steps=2,ahead=2,pdl=1,registers=128,direct=1",
+            2.5,
+            32,
+        ),
+        ("Q6_K", "tile_n=16,tile_m=1,warps=8,steps=1,ahead=2,pdl=1,registers=96,lean=1", 3.6, 16),
     ],
 )
-def test_few_instructions_and_no_spill_for_hopper(tmp_path: Path, h200: Limits, tile: str) -> None:
+def test_few_instructions_and_no_spill_for_hopper(
+    tmp_path: Path, h200: Limits, name: str, tile: str, most: float, matrix: int
+) -> None:
     """Codes, scales and sums stay in registers: few instructions a weight, none on a thread's own memory."""
     script = Path(__file__).parents[3] / "benchmarks" / "instructions.py"
     tile = f"triton.gemv_mma:{tile}"
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, str(script), "--json", "--device", "h200", "Q4_K", "4096", "14336", "1", "fp16", tile],
+        [sys.executable, str(script), "--json", "--device", "h200", name, "4096", "14336", "1", "fp16", tile],
         capture_output=True, text=True, timeout=120, env=environment, check=False,
     )  # fmt: skip
     if "cuobjdump" in done.stderr:
         pytest.skip("this Triton brings no cuobjdump")
     assert done.returncode == 0, done.stderr[-2000:]
     (found,) = json.loads(done.stdout)
-    assert found["a_weight"] <= 2.5
-    assert found["matrix"] == 32
+    assert found["a_weight"] <= most
+    assert found["matrix"] == matrix
     assert found["loop_accesses"] == 0
-    assert found["shared"] == shared_bytes(kernels.parse_tile(tile)[1], Q4_K)  # type: ignore[arg-type]
+    assert found["shared"] == shared_bytes(kernels.parse_tile(tile)[1], replace(Q4_K, format=name))  # type: ignore[arg-type]
+
+
+def test_six_bit_codes_come_out_in_order() -> None:
+    """Every nibble and every high pair of a word meets its own, in the pair's own half."""
+    codes_module = pytest.importorskip("warptile.kernels.triton.gemv_mma.codes")
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 64, (32, 8, 2), dtype=np.uint32)  # lane, slot, half
+    codes[0], codes[1] = 0, 63
+    words = np.zeros((3, 32), np.uint32)
+    for slot in range(8):
+        for half in range(2):
+            words[slot // 4] |= (codes[:, slot, half] & 15) << np.uint32(4 * (slot % 4) + 16 * half)
+            words[2] |= (codes[:, slot, half] >> 4) << np.uint32(2 * slot + 16 * half)
+    found = run(plain(codes_module.six_text)(), {8: words[0], 9: words[1], 10: words[2]})
+    for slot in range(8):
+        assert (found[slot] == codes[:, slot, 0] | codes[:, slot, 1] << 16).all(), slot
+
+
+def test_signed_bytes_multiply_both_halves() -> None:
+    """A scale of eight bits is exact beside its factors, and one of zero takes even the largest factor to zero."""
+    scales_module = pytest.importorskip("warptile.kernels.triton.gemv_mma.scales")
+    scales = np.array([-128, -127, -1, 0, 1, 2, 63, 127] * 4, np.int8)
+    low, high = np.float16(0.0123), np.float16(-7.5)
+    pair = np.full(32, low.view(np.uint16).astype(np.uint32) | np.uint32(high.view(np.uint16)) << np.uint32(16))
+    found = run(plain(scales_module.eight_text)(), {1: scales.view(np.uint8).astype(np.uint32), 2: pair})[0]
+    halves = found.view(np.float16).reshape(32, 2)
+    assert (halves[:, 0] == scales.astype(np.float16) * low).all()
+    assert (halves[:, 1] == scales.astype(np.float16) / np.float16(1024) * high).all()

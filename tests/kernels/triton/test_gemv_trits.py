@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.ptx import run
+from tests.support.ptx import plain, run
 from warptile import devices, formats, kernels
 from warptile.contracts import Limits, Problem, Runtime
 from warptile.kernels.triton.gemv_trits.tile import GemvTritsTile
@@ -73,11 +73,6 @@ def test_a_warps_products_are_those_of_the_formats_own_numbers(brain: bool) -> N
     assert np.abs(got - want).max() > 0 or brain
 
 
-def plain(function: object) -> object:
-    """The Python function behind a compile-time one."""
-    return getattr(function, "fn", function)
-
-
 def packed_planes(w: QuantTensor) -> list[np.ndarray]:
     """The code planes' words of 16 rows and one block, [rows, words] each, zero-extended."""
     arranged = arrangement(FORMAT.layout, w.shape[1])
@@ -127,3 +122,12 @@ def test_a_problem_it_does_not_serve_is_named(changed: dict[str, object], rule: 
     problem = replace(Problem("PTQ1_0", 4096, 14336, 1, "fp16", "fp16"), **changed)  # type: ignore[arg-type]
     assert rule in [b.rule for b in KERNEL.broken_rules(GemvTritsTile(1, 1), problem, h200)]
     assert not KERNEL.broken_rules(GemvTritsTile(1, 1), Problem("PTQ1_0", 4096, 14336, 1, "bf16", "bf16"), h200)
+
+
+def test_a_program_that_no_unit_has_registers_for_is_refused() -> None:
+    """Such a tile compiles, and fails only when it is launched."""
+    h200: Limits = devices.by_name("h200", "cuda")
+    problem = Problem("PTQ1_0", 4096, 14336, 1, "fp16", "fp16")
+    (rule,) = KERNEL.broken_rules(GemvTritsTile(2, 1, 2, 16, registers=168), problem, h200)
+    assert rule.rule == "what threads are allowed fits a unit's registers"
+    assert not KERNEL.broken_rules(GemvTritsTile(2, 1, 2, 16, registers=128), problem, h200)

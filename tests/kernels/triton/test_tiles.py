@@ -98,6 +98,41 @@ def test_every_format_has_a_valid_tile_of_every_kernel(h200: Limits, name: str) 
         assert any(not kernel.broken_rules(t, problem, h200) for t in kernel.space(problem, h200)), kernel.name
 
 
+WHOLE, RESTING = "split_k=1,programs=128", "split_k=0,programs=132,rest=1"
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "n", "k", "m", "fields", "ratio"),
+    [
+        (
+            "Q3_K",
+            "fp16",
+            4096,
+            14336,
+            4096,
+            f"tile_m=256,stages=3,group_m=16,turn=2,hold=0,free=1,{RESTING}",
+            729.9 / 661.7,
+        ),
+        ("Q6_K", "fp16", 5120, 17408, 2048, f"tile_m=256,stages=2,turn=1,hold=1,free=1,{RESTING}", 616.1 / 556.3),
+        ("IQ4_XS", "fp16", 4096, 14336, 2048, f"tile_m=256,stages=3,turn=2,hold=0,free=1,{WHOLE}", 382.6 / 373.9),
+        ("Q3_K", "fp16", 4096, 14336, 2048, f"tile_m=256,stages=3,turn=2,hold=0,free=1,{WHOLE}", 314.0 / 348.4),
+        ("Q4_K", "bf16", 4096, 14336, 2048, f"tile_m=256,stages=3,turn=1,hold=1,free=1,{WHOLE}", 299.6 / 336.4),
+    ],
+)
+def test_a_tile_is_dearer_than_dequantizing_where_an_h200_found_it_slower(
+    h200: Limits, name: str, dtype: str, n: int, k: int, m: int, fields: str, ratio: float
+) -> None:
+    """Untuned, the cheaper is served. ratio: the tile's measured time over dequantizing and the dense library's, of a
+    run that prices were fitted on (docs/measurements.md)."""
+    problem = Problem(name, n, k, m, dtype, dtype)
+    seconds = []
+    for text in (f"triton.gemm_wgmma:tile_k=128,early=1,{fields}", "triton.dequantize:tile_n=16,warps=4,steps=1"):
+        kernel, tile = kernels.parse_tile(text)
+        assert not kernel.broken_rules(tile, problem, h200)
+        seconds.append(kernel.price(tile, problem, h200).seconds)
+    assert (seconds[0] > seconds[1]) == (ratio > 1), seconds
+
+
 def test_prices_prefer_splitting_k_for_few_tokens_and_not_for_many(h200: Limits) -> None:
     from warptile.search import rank
 

@@ -3,7 +3,7 @@ step, or refuse one that spills once."""
 
 from __future__ import annotations
 
-from warptile.runtimes.triton.assembly import amd_instructions, k_loops, read_amd, sass_instructions
+from warptile.runtimes.triton.assembly import amd_instructions, count_nvidia, k_loops, read_amd, sass_instructions
 
 AMD = """\
 gemm:
@@ -70,3 +70,44 @@ def test_sass_branches_and_local_memory() -> None:
     code = sass_instructions(SASS.format(middle="LDL.64 R4, [R1]"))
     assert [i.target for i in code if i.target is not None] == [0x60, 0x30, 0x70]
     assert k_loops(code) == [(0x30, 0x50)]
+
+
+# A wait (0x40, tried once in the loop and then behind the code, at 0xa0) between two parts of a K loop, inside a loop
+# over tiles; the second group of warps (0xc0) is entered by a table.
+OUT_OF_LINE = """\
+        /*0000*/                   BRX R4 -0x10 ;
+        /*0010*/                   NOP ;
+        /*0020*/                   {outer} ;
+        /*0030*/                   HGMMA.64x64x16.F32 R24, R56, gdesc[UR8], R24, gsb0 ;
+        /*0040*/              @!P0 BRA 0xa0 ;
+        /*0050*/                   HGMMA.64x64x16.F32 R24, R56, gdesc[UR8], R24, gsb0 ;
+        /*0060*/               @P1 BRA 0x30 ;
+        /*0070*/                   {after} ;
+        /*0080*/               @P2 BRA 0x20 ;
+        /*0090*/                   EXIT ;
+        /*00a0*/              @!P0 BRA 0xa0 ;
+        /*00b0*/                   BRA {back} ;
+        /*00c0*/              @!P3 BRA 0xc0 ;
+        /*00d0*/                   HGMMA.64x64x16.F32 R24, R56, gdesc[UR8], R24, gsb0 ;
+        /*00e0*/              @!P0 BRA 0x110 ;
+        /*00f0*/               @P1 BRA 0xd0 ;
+        /*0100*/                   EXIT ;
+        /*0110*/              @!P0 BRA 0x110 ;
+        /*0120*/                   BRA 0xf0 ;
+        /*0130*/                   BRA 0x130;
+"""
+
+
+def test_a_wait_moved_behind_the_code_is_no_loop_around_what_lies_between() -> None:
+    """Else what a loop over tiles reads once a tile would be told as read every step, and good tiles refused."""
+    code = sass_instructions(OUT_OF_LINE.format(outer="LDL R2, [R1]", after="LDL R3, [R1]", back="0x50"))
+    assert k_loops(code) == [(0x30, 0x60), (0xD0, 0xF0)]
+    assert count_nvidia(code).loop_accesses == 0
+
+
+def test_a_loop_whose_only_branch_back_lies_behind_the_code_is_one() -> None:
+    """What its spills cost must not be missed; all that lies between counts then, rather too much than too little."""
+    text = OUT_OF_LINE.format(outer="NOP", after="LDL R3, [R1]", back="0x30")
+    code = sass_instructions(text.replace("@P1 BRA 0x30", "NOP").replace("@P2 BRA 0x20", "NOP"))
+    assert k_loops(code) == [(0x30, 0xB0), (0xD0, 0xF0)]
+    assert count_nvidia(code).loop_accesses == 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
 
+from tests.fakes import FakeRuntime
+from warptile.contracts import Untimed
 from warptile.runtimes.triton import timing
 
 KERNEL_S = 20e-6
@@ -72,6 +75,41 @@ def test_a_host_that_is_slow_each_time_is_waited_for_longer() -> None:
     queue = FakeQueue(host_s=200e-6, first_s=200e-6)
     assert timing.timed(queue, [queue.work()] * 5) == pytest.approx([KERNEL_S] * 5)
     assert queue.sleeps[-1] >= 5 * 200e-6
+
+
+def test_a_host_that_is_never_in_time_is_told_not_timed() -> None:
+    """Every try takes four times as long as the one before, which no doubled sleep catches."""
+    queue = FakeQueue(host_s=1e-3, first_s=1e-3)
+
+    def launch() -> None:
+        queue.host += queue.host_s
+        queue.host_s *= 4
+        queue.device = max(queue.device, queue.host) + KERNEL_S
+
+    with pytest.raises(Untimed, match="waited for the host"):
+        timing.timed(queue, [launch])
+    assert len(queue.sleeps) == timing.MOST_TRIES
+
+
+@dataclass
+class Allocations:
+    """What `CardQueue` asks of torch to drive a cache out."""
+
+    uint8: str = "uint8"
+    sizes: list[int] = field(default_factory=list)
+
+    def zeros(self, size: int, dtype: str, device: object) -> None:
+        self.sizes.append(size)
+
+
+@pytest.mark.parametrize("known", [0, 60 << 20])
+def test_a_cache_is_driven_out_whether_its_size_is_known_or_not(known: int) -> None:
+    """As the race's copies of weights do: a device that does not tell must not be timed on cached weights."""
+    limits = dataclasses.replace(FakeRuntime({}).limits(), cache_bytes=known)
+    torch = Allocations()
+    timing.CardQueue(torch, "cuda:0", limits.cache_to_exceed).forget()
+    (cleared,) = torch.sizes
+    assert cleared > limits.cache_to_exceed >= (known or 64 << 20)
 
 
 def test_launches_in_time_are_timed_once() -> None:

@@ -1,7 +1,7 @@
 """What compiled machine code says: registers, spills, and which memory of a thread's own its loops touch.
 
-A loop is what lies between a backward branch and its target. The K loops are the innermost with a matrix instruction,
-or all loops where none has one. A spill inside one costs every step; one outside costs once.
+The K loops are the innermost loops (`loops`) with a matrix instruction, or all loops where none has one. A spill inside
+one costs every step; one outside costs once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from warptile.contracts import CompileFailed
+from warptile.runtimes.triton.loops import Instruction, loops_of
 from warptile.runtimes.triton.require import require_triton
 
 # RDNA, CDNA; Ampere, Ada and consumer Blackwell; Hopper.
@@ -27,15 +28,6 @@ _LABEL = re.compile(r"^(\.LBB\w+):")
 _AMD_BRANCH = re.compile(r"\bs_c?branch\w*\s+(\.LBB\w+)")
 _SASS_LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(.*?);")
 _SASS_BRANCH = re.compile(r"\bBRA\b\S*\s+(?:[^,;]+,\s*)*(0x[0-9a-f]+)")
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One line of machine code: where it is, its text, and where it may branch to (None: nowhere)."""
-
-    at: int
-    text: str
-    target: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,8 +50,8 @@ class MachineCode:
 
 
 def k_loops(code: Sequence[Instruction]) -> list[tuple[int, int]]:
-    """(first, last) addresses of the K loops; a branch to itself (the code's end) is none."""
-    loops = [(i.target, i.at) for i in code if i.target is not None and i.target < i.at]
+    """(first, last) addresses of the K loops."""
+    loops = loops_of(code)
     matrix = [i.at for i in code if _MATRIX.search(i.text)]
     with_matrix = {loop for loop in loops if any(loop[0] <= at <= loop[1] for at in matrix)}
     innermost = [

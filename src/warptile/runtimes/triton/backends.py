@@ -193,9 +193,9 @@ class Card:
         self._torch.cuda.synchronize(self.device)
 
     def time(self, works: Sequence[Any]) -> list[float]:
-        """See `timing.timed`."""
+        """See `timing.timed`. Raises Untimed."""
         with self._torch.cuda.device(self.device):
-            return timed(CardQueue(self._torch, self.device, self._limits.cache_bytes), works)
+            return timed(CardQueue(self._torch, self.device, self._limits.cache_to_exceed), works)
 
 
 def compiled_key(program: Program, target: Any, hip: bool) -> str:

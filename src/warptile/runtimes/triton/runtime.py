@@ -203,7 +203,9 @@ class TritonRuntime:
         self._run(launches, timed=False)
 
     def time(self, launches: Sequence[Launch]) -> list[float]:
-        """As `execute`; seconds between two events around each launch, with the device never short of work."""
+        """As `execute`; seconds between two events around each launch, with the device never short of work.
+
+        Raises Untimed where the host could not see to that."""
         return self._run(launches, timed=True)
 
     def executed_ids(self) -> list[int]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Protocol
 
+from warptile.contracts import Untimed
+
 SLEEP_SECONDS_A_LAUNCH = 60e-6
 ASSUMED_CLOCK_HZ = 2.0e9
 MOST_TIMED = 400
@@ -40,7 +42,8 @@ def timed(queue: Queue, works: Sequence[Callable[[], None]]) -> list[float]:
     The device sleeps until all is enqueued: 60 us a launch, which is what most take. What the host does for the first
     time takes longer (descriptors of weights not met before, memory for parts of sums): then the device would wait
     for the host between two marks, and a launch of 20 us read 100. So where the device had begun before the last launch
-    was enqueued, all of them are timed again, from a cold cache and after a longer sleep, five times at most.
+    was enqueued, all of them are timed again, from a cold cache and after a longer sleep, five times at most. Raises
+    Untimed where the last of them was no better: what it read is not the device's time.
     """
     seconds: list[float] = []
     for start in range(0, len(works), MOST_TIMED):
@@ -63,17 +66,20 @@ def _together(queue: Queue, works: Sequence[Callable[[], None]]) -> list[float]:
         took = queue.now() - began
         queue.synchronize()
         if not late:
-            break
+            return [a.elapsed_time(b) * 1e-3 for a, b in pairwise(events)]
         asleep = LONGER * max(asleep, took)
-    return [a.elapsed_time(b) * 1e-3 for a, b in pairwise(events)]
+    raise Untimed(
+        f"the device waited for the host each of {MOST_TRIES} times that {len(works)} launches were timed; the host"
+        f" last took {took * 1e3:.3g} ms to enqueue them"
+    )
 
 
 class CardQueue:
     """torch's current stream of a device, as `timed` takes it."""
 
-    def __init__(self, torch: Any, device: Any, cache_bytes: int) -> None:
+    def __init__(self, torch: Any, device: Any, cache_to_exceed: int) -> None:
         self._torch, self._device = torch, device
-        self._more_than_cache = 2 * cache_bytes
+        self._more_than_cache = 2 * cache_to_exceed
 
     def sleep(self, seconds: float) -> None:
         """See `Queue.sleep`; longer where the device's clock is slower."""

@@ -99,11 +99,7 @@ def consume(
             if walked > first_turn:
                 # The last activations of the tile before gave their room to its output until here.
                 copied()
-                if RING > 0:
-                    give_back(ring_empty.index((place + RING - 2) % RING), FREE)
-                    give_back(ring_empty.index((place + RING - 1) % RING), FREE)
-                else:
-                    give_back(empty.index((stage + STAGES - 1) % STAGES), FREE)
+                give_back(empty.index((stage + STAGES - 1) % STAGES), FREE)
         for turn in range(first, last, TURN):
             ended = as_operand(pairs, OPERAND, BF16)
             older = ended
@@ -167,11 +163,7 @@ def consume(
                 if PARTS > 1:
                     acc, older = hopper.warpgroup_mma_wait(1, deps=(acc, older))
                 if RING > 0:
-                    if COPIED and step == TURN - 1:
-                        if turn + TURN < last:
-                            give_back(ring_empty.index(used), FREE)
-                    else:
-                        give_back(ring_empty.index(used), FREE)
+                    give_back(ring_empty.index(used), FREE)
                     used = place
                     place, ring_phase = next_place(place, ring_phase, RING)
                 pairs = decode_part(raw, scaled, planes, 0, PARTS, L, BF16, DIRECT)
@@ -182,10 +174,6 @@ def consume(
                     acc, ended, pairs = hopper.warpgroup_mma_wait(0, deps=(acc, ended, pairs))
                     if COPIED:
                         if turn + TURN < last:
-                            give_back(empty.index(done), FREE)
-                            if RING > 0:
-                                give_back(ring_empty.index(used), FREE)
-                        elif RING > 0:
                             give_back(empty.index(done), FREE)
                     else:
                         give_back(empty.index(done), FREE)
@@ -202,10 +190,7 @@ def consume(
                 first_owner, last_owner = owners(tile, turns, split, rest, sharers, EVEN)
                 alone = first_owner == last_owner
             if alone:
-                if RING > 0:
-                    room = tokens.index((place + RING - 2 + GROUP) % RING)
-                else:
-                    room = tokens.index((stage + STAGES - 1) % STAGES * PARTS + GROUP)
+                room = tokens.index((stage + STAGES - 1) % STAGES * PARTS + GROUP)
                 copy_tile(acc, exponent, Out, room, at_m * TILE_M, row_first)
         elif WHOLE:
             store_tile(acc, exponent, Y, m, rows, row0, y_stride, at_m, row_first, TILE_M, PAIRS)
@@ -218,8 +203,8 @@ def consume(
             else:
                 flat = in_parts(acc, TILE_M)
                 own = gl.arange(0, SIZE, layout=flat.type.layout)
-                place = place_of(program, tile, turns, split, rest, sharers, EVEN)
-                gl.store(Part + (place * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
+                kept = place_of(program, tile, turns, split, rest, sharers, EVEN)
+                gl.store(Part + (kept * CONSUMERS + GROUP).to(gl.int64) * SIZE + own, flat)
                 barrier()
                 count = Count + tile * CONSUMERS + GROUP
                 if gl.atomic_add(count, 1, sem="acq_rel", scope="gpu") == last_owner - first_owner:

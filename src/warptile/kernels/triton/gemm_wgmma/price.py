@@ -49,7 +49,11 @@ SUSTAINED = 0.9
 HOT, HEATING_TOKENS = 0.08, 4096
 """Decoding costs power, and a card busy with many tokens is as fast as power allows: what an instruction a weight from
 COOL to HOTTEST adds to a launch's time in the end, and the tokens at which most of it shows."""
-COOL, HOTTEST = 2.0, 4.5
+COOL, HOTTEST = 2.0, 8.0
+REST_HEAT = 0.2
+"""The same for tiles whose last rounds are shared, beside whole ones: without it an H200 took 0 to 2 % more than their
+price at 512 tokens, 3 to 13 % at 2048 and 4096. No unit idles then, whose power the others' clock would have: a guess.
+"""
 SPREAD, SCATTERED = 1.06, 1.15
 """Step of programs that share evenly, over one of programs side by side: they meet less of each other's in cache; the
 same where all of more tiles than programs are shared, whose programs are tiles apart."""
@@ -118,7 +122,8 @@ def price(tile: WgmmaTile, problem: Problem, limits: Limits) -> Price:
         one *= 1.0 + (apart - 1.0) * evenly / most
     seconds = max(rounds * most * one, memory) + rounds * ends + reduce
     seconds += EARLY_SECONDS if tile.early else LAUNCH_SECONDS
-    seconds *= 1.0 + HOT * (min(slots, HOTTEST) - COOL) * (1.0 - exp(-problem.m / HEATING_TOKENS))
+    heated = 1.0 - exp(-problem.m / HEATING_TOKENS)
+    seconds *= 1.0 + (HOT * (min(slots, HOTTEST) - COOL) + (REST_HEAT if tile.rest else 0.0)) * heated
     accumulators = tile.tile_m * tile.rows // 128 * tile.sums
     parts = step // PART
     return Price(

@@ -85,6 +85,9 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.ring and (tile.ring < LEAST_RING or tile.consumers != 2 or step != 2 * PART):
         rule = f"ring >= {LEAST_RING}, for two consumers and steps of {2 * PART}"
         broken.append(BrokenRule(rule, f"{tile.ring}, {tile.consumers}, {step}"))
+    elif tile.ring and (tile.programs or tile.split_k < 1 or tile.copied):
+        numbers = f"{tile.split_k}, {tile.programs}, {tile.copied}"
+        broken.append(BrokenRule("ring is for one tile a program, not copied", numbers))
     if tile.copied and (tile.consumers * PART != step or tile.rows != 64 or tile.split_k > 1 or problem.n % 8):
         rule = "copied is for as many consumers of 64 rows as a step has parts, without split_k, n % 8 = 0"
         broken.append(BrokenRule(rule, f"{tile.consumers}, {tile.rows}, {tile.split_k}, n = {problem.n}"))

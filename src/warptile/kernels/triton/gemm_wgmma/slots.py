@@ -16,7 +16,7 @@ BIT_PLANE = 2.4
 """One plane of codes, scales of 32 weights, and everything in the loop that is no decoding."""
 SECOND_PLANE = 0.8
 TRITS = 1.0
-CODEBOOK = 17.0
+CODEBOOK = 19.0
 """A table of 16 values, looked up pair by pair, in 4.7 instructions."""
 HALVED_GROUPS = 0.6
 """Scales of 16 weights."""

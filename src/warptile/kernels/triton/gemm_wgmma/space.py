@@ -19,6 +19,8 @@ ADDED_TOKENS = 32
 FEW_PARTS = 4
 """Programs that share a tile at most, where only a rest is shared: more parts take longer to add."""
 SHAPES = ((2, 64), (2, 128), (4, 64))
+RINGED = {"stages": 3, "ring": 5}
+"""Where only the fewest stages of the most tokens fit: activations in a ring of their own, five halves of a step."""
 LOOPS = tuple(
     dict(zip(("turn", "hold", "free", "lean"), loop, strict=True))
     for loop in ((1, 1, 1, 0), (2, 0, 1, 0), (4, 0, 1, 0), (2, 1, 1, 1), (1, 1, 0, 0))
@@ -49,6 +51,9 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
                         for direct in (1, 0) if problem.x_dtype == "bf16" else (0,):
                             base = WgmmaTile(tile_m, step, stages, early=early, direct=direct, **fields)
                             yield from _spreads(base, problem, units)
+                            if stages == deepest == LEAST_STAGES and loop is LOOPS[0] and tile_m == TOKEN_TILES[-1]:
+                                ringed = _spreads(replace(base, **RINGED), problem, units)
+                                yield from (tile for tile in ringed if tile.split_k and not tile.programs)
 
 
 def _stages(base: WgmmaTile, problem: Problem, limits: Limits) -> int:

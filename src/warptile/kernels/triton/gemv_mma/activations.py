@@ -9,8 +9,8 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from warptile.kernels.triton.gemv_mma.codes import along
 from warptile.kernels.triton.gemv_mma.layouts import staging_layout
+from warptile.kernels.triton.gemv_mma.tensors import along
 
 
 @gluon.jit

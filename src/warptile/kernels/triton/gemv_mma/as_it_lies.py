@@ -8,8 +8,8 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from warptile.kernels.triton.gemv_mma.activations import power, scaling
-from warptile.kernels.triton.gemv_mma.codes import along
 from warptile.kernels.triton.gemv_mma.layouts import linear, powers, sums_layout
+from warptile.kernels.triton.gemv_mma.tensors import along
 from warptile.kernels.triton.gluon_names import barrier, copy_later
 
 MOST_BATCHES = gl.constexpr(4)
@@ -55,20 +55,27 @@ def copy_rows(
     X, memory, m, token0, x_stride, first, end,
     STEP: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, TOKENS: gl.constexpr,
     STRETCHES: gl.constexpr, FULL: gl.constexpr, DEPTH: gl.constexpr, BEGIN: gl.constexpr, END: gl.constexpr,
+    LEAN: gl.constexpr,
 ):  # fmt: skip
-    """Ask for stretches BEGIN to END - 1 of a program's part of x, in `batches`. Rows past the last are the last; steps
-    from `end` on are 0."""
+    """Ask for stretches BEGIN to END - 1 of a program's part of x, in `batches`. Steps from `end` on are 0. Rows past
+    the last are the last, or, where LEAN, 0: nothing is read of lines that every program would ask for."""
     LAY: gl.constexpr = copy_layout(W, N, U, STEP // 64, TOKENS)
     BATCH: gl.constexpr = batches(STRETCHES, DEPTH)[0]
-    token = gl.minimum(token0 + along(LAY, 3), m - 1).to(gl.int64)
+    token = token0 + along(LAY, 3)
+    asked = token
+    if not LEAN:
+        asked = gl.minimum(token, m - 1)
     ahead = along(LAY, 0) * U + along(LAY, 1)
-    rows = X + token * x_stride + (ahead * STEP + along(LAY, 2) * 64 + along(LAY, 4))
+    rows = X + asked.to(gl.int64) * x_stride + (ahead * STEP + along(LAY, 2) * 64 + along(LAY, 4))
     for i in gl.static_range(BEGIN, END):
         step = first + i * (W * U)
-        if FULL:
+        if FULL != 0 and LEAN == 0:
             copy_later(memory.index(i), rows + step * STEP)
         else:
-            inside, source = gl.broadcast(ahead + step < end, rows + step * STEP)
+            inside = ahead + step < end
+            if LEAN:
+                inside = inside & (token < m)
+            inside, source = gl.broadcast(inside, rows + step * STEP)
             copy_later(memory.index(i), source, mask=inside)
         if (i + 1) % BATCH == 0 or i + 1 == STRETCHES:
             async_copy.commit_group()

@@ -6,37 +6,12 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from warptile.kernels.triton.gemv_mma.layouts import pair_layout, word_layout
+from warptile.kernels.triton.gemv_mma.tensors import along, join4, join8
+from warptile.kernels.triton.gemv_mma.trit_codes import trit_pairs
 from warptile.layouts.triton.pointwise import signed_levels, typed
 from warptile.layouts.triton.scaled_pairs import scaled_pairs
 
 EVICT = gl.constexpr("evict_first")
-
-
-@gluon.jit
-def along(layout: gl.constexpr, dim: gl.constexpr):
-    """0, 1, .. along one dimension of a layout, size 1 along all others."""
-    RANK: gl.constexpr = len(layout.shape)
-    found = gl.arange(0, layout.shape[dim], layout=kept(layout, dim))
-    for d in gl.static_range(RANK):
-        if d != dim:
-            found = gl.expand_dims(found, d)
-    return found
-
-
-@gluon.constexpr_function
-def kept(layout, dim):
-    """The slice of `layout` with only dimension `dim`."""
-    found = layout
-    for d in range(len(layout.shape) - 1, -1, -1):
-        if d != dim:
-            found = gl.SliceLayout(d, found)
-    return found
-
-
-@gluon.jit
-def join4(a, b, c, d):
-    """[..] four times to [.., 2, 2], in order."""
-    return gl.join(gl.join(a, c), gl.join(b, d))
 
 
 @gluon.constexpr_function
@@ -180,101 +155,49 @@ def plane_pairs(
 
 
 @gluon.constexpr_function
-def trit_text(count0, count1):
-    """PTX: all digits of a lane's bytes of base-3 codes, 256 times each, in order of slots.
+def six_text():
+    """PTX: the eight pairs of six-bit codes of two words of low nibbles, $8 and $9, and one of high pairs, $10, to $0
+    .. $7.
 
-    Digit n of byte b is (((b * 3^n) mod 256) * 3) >> 8: with t = 3 x, the digit stands in bits 8 and 9 of t, and what
-    the next one is made of in its low byte; two bytes at a time. Outputs, then the words of the first stage, that of
-    the second, and the tail's pairs (one a slot that it fills), already multiplied by their digit's power of three.
+    Bytes of the same place in both words hold nibbles that lie eight bits apart, as their high pairs do: one selection
+    joins two pairs of codes.
     """
-    slots = (count0 + count1) * 5 // 8
-    tails = 1 if count0 == 16 else 2
-    outputs = slots + tails
-    lines = ["{", ".reg .b32 x, t;"]
+    lines = ["{", ".reg .b32 c, d, e, o, u;"]
+    lines += ["prmt.b32 c, $8, $9, 0x6240;", "prmt.b32 d, $8, $9, 0x7351;"]
+    lines += ["and.b32 e, $10, 0x33333333;", "shr.u32 o, $10, 2;", "and.b32 o, o, 0x33333333;"]
 
-    def stage(source, first, pairs):
-        lines.extend([f"and.b32 x, {source}, 0x00FF00FF;"])
-        for n in range(5):
-            lines.append("mul.lo.u32 t, x, 3;")
-            lines.append(f"and.b32 ${first + pairs * n}, t, 0x03000300;")
-            if n < 4:
-                lines.append("and.b32 x, t, 0x00FF00FF;")
+    def joined(nibbles, low, high):
+        lines.append(f"lop3.b32 u, {nibbles}, u, 0x0F0F0F0F, 0xE4;")
+        lines.extend([f"and.b32 ${low}, u, 0x00FF00FF;", f"prmt.b32 ${high}, u, 0, 0x4341;"])
 
-    words = count0 // 16
-    for word in range(words):
-        stage(f"${outputs + word}", 2 * word, 2 * words)
-        lines.append(f"shr.u32 t, ${outputs + word}, 8;")
-        stage("t", 2 * word + 1, 2 * words)
-    begin = count0 * 5 // 8
-    second = f"${outputs + words}"
-    if count1 == 16:
-        stage(second, begin, 2)
-        lines.append(f"shr.u32 t, {second}, 8;")
-        stage("t", begin + 1, 2)
-    else:
-        lines.append(f"prmt.b32 t, {second}, 0, 0x4140;")
-        stage("t", begin, 1)
-    for tail in range(tails):
-        lines.append(f"mul.lo.u32 t, ${outputs + words + 1 + tail}, 3;")
-        lines.append(f"and.b32 ${slots + tail}, t, 0x03000300;")
+    lines.append("shl.b32 u, e, 4;")
+    joined("c", 0, 4)
+    lines.append("mov.b32 u, e;")
+    joined("d", 2, 6)
+    lines += ["shr.u32 c, c, 4;", "shl.b32 u, o, 4;"]
+    joined("c", 1, 5)
+    lines += ["shr.u32 d, d, 4;", "mov.b32 u, o;"]
+    joined("d", 3, 7)
     return "\n".join([*lines, "}"])
 
 
 @gluon.jit
-def join8(a, b, c, d, e, f, g, h):
-    """[..] eight times to [.., 2, 2, 2], in order."""
-    return gl.join(join4(a, c, e, g), join4(b, d, f, h))
-
-
-@gluon.jit
-def tail_pair(tail, lane, S: gl.constexpr, COUNT: gl.constexpr):
-    """The two bytes of slot S of a tail of COUNT bytes, times the power of three of their digit, modulo 256."""
-    word = tail >> (8 * ((2 * lane) % COUNT))
-    word = (word & 0xFF) | ((word & 0xFF00) << 8)
-    digit = (8 * S + 2 * lane) // COUNT
-    power = gl.where(digit == 0, 1, gl.where(digit == 1, 3, gl.where(digit == 2, 9, gl.where(digit == 3, 27, 81))))
-    return (word * power) & 0x00FF00FF
-
-
-@gluon.jit
-def trit_pairs(
-    first, second, tail, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
+def six_pairs(
+    first, second, SLOTS_ALL: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
 ):
-    """256 times the digits 0, 1, 2 of base-3 bytes, two a word: i32[W, U, R, 4, 1, slots]."""
-    LAY: gl.constexpr = word_layout(WARPS, N, U, R, 1)
-    lane = along(LAY, 3)
-    first = gl.convert_layout(first, word_layout(WARPS, N, U, R, L[3] // 16), assert_trivial=True)
+    """i32[W, U, R, 4, 1, SLOTS_ALL]: as `plane_pairs`, of four bits in one plane and two above them in another."""
+    WORDS: gl.constexpr = SLOTS_ALL // 8
+    LAY: gl.constexpr = word_layout(WARPS, N, U, R, WORDS)
+    a, b = gl.split(gl.reshape(first, [WARPS, U, R, 4, WORDS, 2]))
+    a = gl.convert_layout(a, LAY, assert_trivial=True)
+    b = gl.convert_layout(b, LAY, assert_trivial=True)
     second = gl.convert_layout(second, LAY, assert_trivial=True)
-    tail = gl.convert_layout(tail, LAY, assert_trivial=True)
-    if L[3] == 16:
-        t0 = tail_pair(tail, lane, 0, L[5])
-        t0 = gl.broadcast(t0, second)[0]
-        a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 = gl.inline_asm_elementwise(
-            trit_text(L[3], L[4]), "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,r,r,r", [first, second, t0],
-            dtype=(gl.int32,) * 16, is_pure=True, pack=1,
-        )  # fmt: skip
-        found = gl.join(join8(a0, a2, a4, a6, a8, a10, a12, a14), join8(a1, a3, a5, a7, a9, a11, a13, a15))
-        SLOTS: gl.constexpr = 16
-    else:
-        t0 = gl.broadcast(tail_pair(tail, lane, 0, L[5]), second)[0]
-        t1 = gl.broadcast(tail_pair(tail, lane, 1, L[5]), second)[0]
-        low, high = gl.split(first)
-        low = gl.convert_layout(gl.expand_dims(low, 4), LAY, assert_trivial=True)
-        high = gl.convert_layout(gl.expand_dims(high, 4), LAY, assert_trivial=True)
-        (
-            a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15,
-            b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15,
-        ) = gl.inline_asm_elementwise(
-            trit_text(L[3], L[4]),
-            "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,r,r,r,r,r",
-            [low, high, second, t0, t1], dtype=(gl.int32,) * 32, is_pure=True, pack=1,
-        )  # fmt: skip
-        even = gl.join(join8(a0, a4, a8, a12, b0, b4, b8, b12), join8(a2, a6, a10, a14, b2, b6, b10, b14))
-        odd = gl.join(join8(a1, a5, a9, a13, b1, b5, b9, b13), join8(a3, a7, a11, a15, b3, b7, b11, b15))
-        found = gl.join(even, odd)
-        SLOTS: gl.constexpr = 32
-    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, 1, SLOTS)
-    return gl.convert_layout(gl.reshape(found, [WARPS, U, R, 4, 1, SLOTS]), OUT, assert_trivial=True)
+    s0, s1, s2, s3, s4, s5, s6, s7 = gl.inline_asm_elementwise(
+        six_text(), "=r,=r,=r,=r,=r,=r,=r,=r,r,r,r", [a, b, second], dtype=(gl.int32,) * 8, is_pure=True, pack=1
+    )
+    OUT: gl.constexpr = pair_layout(WARPS, N, U, R, 1, SLOTS_ALL)
+    found = gl.reshape(join8(s0, s1, s2, s3, s4, s5, s6, s7), [WARPS, U, R, 4, 1, SLOTS_ALL])
+    return gl.convert_layout(found, OUT, assert_trivial=True)
 
 
 @gluon.jit
@@ -288,6 +211,7 @@ def weights_of(
     N: gl.constexpr,
     U: gl.constexpr,
     R: gl.constexpr,
+    LEAN: gl.constexpr,
 ):
     """fp16 pairs of a stretch's weights over the rows' units, i32[W, U, R, 4, groups, slots a group]."""
     GROUPS: gl.constexpr = L[7]
@@ -301,6 +225,8 @@ def weights_of(
         return gl.convert_layout(found, OUT, assert_trivial=True)
     if L[3] != 0:
         pairs = trit_pairs(first, second, third, L, WARPS, N, U, R)
+    elif LEAN != 0 and L[0] == 4 and L[1] == 2 and SLOTS % 8 == 0:
+        pairs = six_pairs(first, second, SLOTS, WARPS, N, U, R)
     else:
         pairs = plane_pairs(first, L[0], SLOTS, WARPS, N, U, R)
         if L[1] != 0:

@@ -17,9 +17,11 @@ from warptile.kernels.triton.gemv_mma.as_it_lies import (
     rows_layout,
     undo_columns,
 )
-from warptile.kernels.triton.gemv_mma.codes import along, load_codes, weights_of
+from warptile.kernels.triton.gemv_mma.codes import load_codes, weights_of
+from warptile.kernels.triton.gemv_mma.ends import store_sums
 from warptile.kernels.triton.gemv_mma.layouts import sums_layout, x_layout
 from warptile.kernels.triton.gemv_mma.scales import factors_of, load_scales, unit_factors
+from warptile.kernels.triton.gemv_mma.tensors import along
 from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 
 
@@ -79,12 +81,14 @@ def some_rows(tensor, ROWS: gl.constexpr, AT: gl.constexpr):
 
 
 @gluon.jit
-def left(w0, w1, w2, factors, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, AT: gl.constexpr):
+def left(
+    w0, w1, w2, factors, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, AT: gl.constexpr, LEAN: gl.constexpr
+):
     """A step's weights, 16 rows a warp, over the rows' units as the left factor, fp16[W, 16 N, step]."""
     STEP: gl.constexpr = 32 * L[2]
     R: gl.constexpr = 16 * N
     own = some_rows(w0, R, AT), some_rows(w1, R, AT), some_rows(w2, R, AT), some_rows(factors, R, AT)
-    weights = halves(weights_of(own[0], own[1], own[2], own[3], L, WARPS, N, 1, R))  # W 1 R c g p e
+    weights = halves(weights_of(own[0], own[1], own[2], own[3], L, WARPS, N, 1, R, LEAN))  # W 1 R c g p e
     weights = gl.permute(weights, (0, 1, 2, 4, 5, 3, 6))  # W 1 R | g p c e
     weights = gl.reshape(weights, [WARPS, R, STEP])
     return gl.convert_layout(weights, gl.DotOperandLayout(0, sums_layout(WARPS, N), 2), assert_trivial=True)
@@ -106,11 +110,11 @@ def right(memory, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, TOKENS:
 def add_stretch(
     acc, more, w0, w1, w2, a, b, c, memory, at, up, down,
     L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
-    TOKENS: gl.constexpr, COLUMNS: gl.constexpr, DIRECT: gl.constexpr,
+    TOKENS: gl.constexpr, COLUMNS: gl.constexpr, DIRECT: gl.constexpr, LEAN: gl.constexpr,
 ):  # fmt: skip
     """The sums of a warp's first 16 rows and of the next, with the products of stretch `at` added: a step and 16 rows
     after another, so that few weights are held at once."""
-    factors = factors_of(a, b, c, up, down, L, WARPS, N, U, R)
+    factors = factors_of(a, b, c, up, down, L, WARPS, N, U, R, LEAN)
     for u in gl.static_range(U):
         s0 = one_step(w0, u)
         s1 = one_step(w1, u)
@@ -120,9 +124,9 @@ def add_stretch(
             x = right_factor(memory.index(at).slice(u, 1, 1), WARPS, N, TOKENS, 32 * L[2])
         else:
             x = right(memory.index(at).slice(u, 1, 1), L, WARPS, N, TOKENS, COLUMNS)
-        acc = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 0), x, acc)
+        acc = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 0, LEAN), x, acc)
         if R == 32 * N:
-            more = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 1), x, more)
+            more = mma_v2(left(s0, s1, s2, sf, L, WARPS, N, 1, LEAN), x, more)
     return acc, more
 
 
@@ -131,7 +135,7 @@ def gemv_mma(
     X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
     L: gl.constexpr, ROWS: gl.constexpr, TOKENS: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr,
     SPLIT_K: gl.constexpr, STRETCHES: gl.constexpr, FULL: gl.constexpr, AHEAD: gl.constexpr, PDL: gl.constexpr,
-    DIRECT: gl.constexpr, BUILD_ID: gl.constexpr,
+    DIRECT: gl.constexpr, LEAN: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for TOKENS rows of x and ROWS rows of w a program, k in SPLIT_K parts.
 
@@ -184,7 +188,7 @@ def gemv_mma(
         if DIRECT:
             copy_rows(
                 X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
-                DEPTH, 0, SOON,
+                DEPTH, 0, SOON, LEAN,
             )  # fmt: skip
         else:
             low, high = load_pairs(X, m, at_m * TOKENS, x_stride, first, end, 0, L, WARPS, N, U, TOKENS, BLOCK)
@@ -207,7 +211,7 @@ def gemv_mma(
     if DIRECT:
         copy_rows(
             X, copied, m, at_m * TOKENS, x_stride, first, end, STEP, WARPS, N, U, TOKENS, STRETCHES, FULL,
-            DEPTH, 0 if PDL else SOON, STRETCHES,
+            DEPTH, 0 if PDL else SOON, STRETCHES, LEAN,
         )  # fmt: skip
         if XTYPE != gl.float16:
             largest = into_halves(copied, stretches, WARPS, N, U, PARTS, TOKENS, STRETCHES)
@@ -227,7 +231,7 @@ def gemv_mma(
             await_rows(i, STRETCHES, DEPTH)
         acc, more = add_stretch(
             acc, more, w0, w1, w2, a, b, c, stretches, i, up, down,
-            L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
+            L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT, LEAN,
         )  # fmt: skip
         if i + DEPTH < STRETCHES:
             w0, w1, w2, a, b, c = fetch(
@@ -238,7 +242,7 @@ def gemv_mma(
             if i + 1 < STRETCHES:
                 acc, more = add_stretch(
                     acc, more, n0, n1, n2, na, nb, nc, stretches, i + 1, up, down,
-                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
+                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT, LEAN,
                 )  # fmt: skip
                 if i + 1 + DEPTH < STRETCHES:
                     n0, n1, n2, na, nb, nc = fetch(
@@ -248,7 +252,7 @@ def gemv_mma(
             if i + 2 < STRETCHES:
                 acc, more = add_stretch(
                     acc, more, o0, o1, o2, oa, ob, oc, stretches, i + 2, up, down,
-                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT,
+                    L, WARPS, N, U, ROWS, TOKENS, COLUMNS, DIRECT, LEAN,
                 )  # fmt: skip
                 if i + 2 + DEPTH < STRETCHES:
                     o0, o1, o2, oa, ob, oc = fetch(
@@ -271,20 +275,12 @@ def gemv_mma(
     total = total * (exponent << 23).to(gl.float32, bitcast=True)
     y = Y + token.to(gl.int64) * y_stride + (row0 + row)
     inside = (column < TOKENS) & (token < m) & (row < rows)
-    if SPLIT_K == 1:
-        gl.store(y, total.to(Y.dtype.element_ty), mask=inside)
-    else:
-        SIZE: gl.constexpr = ROWS * COLUMNS
-        at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
-        parts = Part + at.to(gl.int64) * (SPLIT_K * SIZE) + ((row - rows0) * COLUMNS + column)
-        gl.store(parts + split * SIZE, total)
-        barrier()
-        if gl.atomic_add(Count + at, 1, sem="acq_rel", scope="gpu") == SPLIT_K - 1:
-            barrier()
-            found = gl.load(parts, cache_modifier=".cg")
-            for other in gl.static_range(1, SPLIT_K):
-                found += gl.load(parts + other * SIZE, cache_modifier=".cg")
-            gl.store(y, found.to(Y.dtype.element_ty), mask=inside)
-            gl.store(Count + at, 0)
+    at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
+    given = None
+    if LEAN:
+        given = inside
+    store_sums(
+        total, y, inside, given, Part, Count, at, split, (row - rows0) * COLUMNS + column, ROWS * COLUMNS, SPLIT_K
+    )
     if (program == 0) & (at_m == 0):
         gl.store(Executed, gl.full([], BUILD_ID, gl.uint32))

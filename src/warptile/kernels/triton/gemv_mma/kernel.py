@@ -90,6 +90,7 @@ class GemvMma:
             ("AHEAD", t.ahead),
             ("PDL", t.pdl),
             ("DIRECT", t.direct),
+            ("LEAN", t.lean),
         )
         build = Build(
             function=TWIN if limits.kind == "software" else DEVICE,

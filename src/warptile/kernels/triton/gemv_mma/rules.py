@@ -94,6 +94,8 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     if tile.direct not in (0, 1) or (tile.direct and (tile.tile_m < COLUMNS or problem.x_dtype not in COPIED)):
         rule = "direct is 0, or 1 for fp16 and bf16 rows, at least 8 a tile"
         broken.append(BrokenRule(rule, f"{tile.direct}, {tile.tile_m} of {problem.x_dtype}"))
+    if tile.lean not in (0, 1):
+        broken.append(BrokenRule("lean is 0 or 1", f"{tile.lean}"))
     if broken:
         return broken
     whole = arranged(problem)
@@ -107,9 +109,14 @@ def broken_rules(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[Br
     return broken or _fits(tile, problem, limits)
 
 
-def fits(needed: int, warps: int, limits: Limits) -> list[BrokenRule]:
-    """What a program of so many shared bytes and warps asks too much of a device."""
+def fits(needed: int, warps: int, registers: int, limits: Limits) -> list[BrokenRule]:
+    """What a program of so many shared bytes and warps, of at most so many registers a thread, asks too much of a
+    device."""
     broken = []
+    at_once = registers * warps * limits.subgroup
+    if limits.registers_per_unit and at_once > limits.registers_per_unit:
+        rule = "what threads are allowed fits a unit's registers"
+        broken.append(BrokenRule(rule, f"{at_once} > {limits.registers_per_unit}", True))
     if limits.shared_bytes and needed > limits.shared_bytes:
         broken.append(BrokenRule("shared bytes fit a program", f"{needed} > {limits.shared_bytes}", True))
     threads = warps * limits.subgroup
@@ -119,12 +126,8 @@ def fits(needed: int, warps: int, limits: Limits) -> list[BrokenRule]:
 
 
 def _fits(tile: GemvMmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
-    broken = fits(shared_bytes(tile, problem), tile.warps, limits)
+    broken = fits(shared_bytes(tile, problem), tile.warps, tile.registers, limits)
     held = registers_of(tile, problem)
-    at_once = tile.registers * tile.warps * limits.subgroup
-    if limits.registers_per_unit and at_once > limits.registers_per_unit:
-        rule = "what threads are allowed fits a unit's registers"
-        broken.append(BrokenRule(rule, f"{at_once} > {limits.registers_per_unit}", True))
     if limits.max_registers_per_thread and held > limits.max_registers_per_thread:
         rule = "words on their way and sums fit a thread's registers"
         broken.append(BrokenRule(rule, f"{held} > {limits.max_registers_per_thread}", True))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from warptile.kernels.triton.gemv_mma.codes import along, join4, row_parts
+from warptile.kernels.triton.gemv_mma.codes import row_parts
 from warptile.kernels.triton.gemv_mma.layouts import block_layout, scale_layout, word_layout
+from warptile.kernels.triton.gemv_mma.tensors import along, join4
 from warptile.layouts.triton.decode import half_bits
 from warptile.layouts.triton.pointwise import scale_words, scales_of
 
@@ -123,10 +124,41 @@ def block_factors(
     )  # fmt: skip
 
 
+@gluon.constexpr_function
+def eight_text():
+    """PTX: the signed byte $1 times both halves of $2, to $0.
+
+    With its highest bit the other way round, it becomes fp16 by or-ing into 1024 and 1: 1152 + sc and 1.125 + sc /
+    1024.
+    """
+    return """{
+    .reg .b32 a, b;
+    prmt.b32 a, $1, 0, 0x4040;
+    xor.b32 a, a, 0x3C806480;
+    mov.b32 b, 0xBC80E480;
+    add.rn.f16x2 a, a, b;
+    mul.rn.f16x2 $0, a, $2;
+    }"""
+
+
+@gluon.jit
+def eight_factors(first, second, up, L: gl.constexpr):
+    """`factors_of` for kind k8: up d and the shift's part of it times 1024 are rounded once, kept within fp16 as sc may
+    be 0, and once more their products with sc and sc / 1024."""
+    scale = half_bits(first) * up
+    shift = scale * (-1024.0 * L[9] / (L[10] * 16777216.0))
+    pair = gl.inline_asm_elementwise(
+        "cvt.rn.satfinite.f16x2.f32 $0, $2, $1;", "=r,r,r", [scale, shift], dtype=gl.int32, is_pure=True, pack=1
+    )
+    second, pair = gl.broadcast(second, pair)
+    return gl.inline_asm_elementwise(eight_text(), "=r,r,r", [second, pair], dtype=gl.int32, is_pure=True, pack=1)
+
+
 @gluon.jit
 def factors_of(
-    a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr
-):
+    a, b, c, up, down, L: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, R: gl.constexpr,
+    LEAN: gl.constexpr,
+):  # fmt: skip
     """For each group fp16 numbers in the low and high half of an i32: what a code is multiplied by and what is added,
     both over the row's unit. i32[W, U, R, 4, groups], the same for each lane of a quad."""
     GROUPS: gl.constexpr = L[7]
@@ -135,6 +167,8 @@ def factors_of(
     OUT: gl.constexpr = word_layout(WARPS, N, U, R, GROUPS)
     if L[6] == "k6min":
         own = block_factors(a, up, down, L, WARPS, N, U, R)
+    elif LEAN != 0 and L[6] == "k8" and L[10] != 0:
+        own = eight_factors(a, b, up, L)
     else:
         part = (along(LAY, 0) * U + along(LAY, 1)) % PARTS
         scale, minimum = scales_of(a, b, c, along(LAY, 3), part, up, down, L)

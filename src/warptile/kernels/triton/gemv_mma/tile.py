@@ -17,7 +17,9 @@ class GemvMmaTile(Tile):
     memory, in registers. pdl: 1 where a program may start before the launch ahead of it ends (NVIDIA's programmatic
     dependent launch). registers: the most a thread may have, 0 for the compiler's choice. direct: how rows of x come
     to the matrix unit; 0: through registers into shared memory in the order of products, all before the first one;
-    1: copied to shared memory as they lie, beside the first weights.
+    1: copied to shared memory as they lie, beside the first weights. lean: 1 where six-bit codes are put together two
+    pairs at a time and multiplied by their scales as fp16 pairs, copies of rows that are not there read nothing, and
+    parts of k pass on the sums of the tokens there are; 0 where not.
     """
 
     kernel: ClassVar[str] = "triton.gemv_mma"
@@ -32,3 +34,4 @@ class GemvMmaTile(Tile):
     pdl: int = 0
     registers: int = 0
     direct: int = 0
+    lean: int = 0

@@ -57,7 +57,7 @@ def gemv_mma(
     X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
     L: tl.constexpr, ROWS: tl.constexpr, TOKENS: tl.constexpr, WARPS: tl.constexpr, N: tl.constexpr, U: tl.constexpr,
     SPLIT_K: tl.constexpr, STRETCHES: tl.constexpr, FULL: tl.constexpr, AHEAD: tl.constexpr, PDL: tl.constexpr,
-    DIRECT: tl.constexpr, BUILD_ID: tl.constexpr,
+    DIRECT: tl.constexpr, LEAN: tl.constexpr, BUILD_ID: tl.constexpr,
 ):  # fmt: skip
     """As `device.gemv_mma`."""
     STEP: tl.constexpr = 32 * L[2]

@@ -7,8 +7,10 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from warptile.kernels.triton.gemv_mma.codes import EVICT, along, join4
+from warptile.kernels.triton.gemv_mma.codes import EVICT
+from warptile.kernels.triton.gemv_mma.ends import store_sums
 from warptile.kernels.triton.gemv_mma.layouts import linear, powers, warp_steps
+from warptile.kernels.triton.gemv_mma.tensors import along, join4
 from warptile.kernels.triton.gemv_trits.device_text import constraints, product_text, staging_text
 from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 from warptile.layouts.triton.pointwise import typed
@@ -275,20 +277,7 @@ def gemv_trits(
     token = at_m * TOKENS + column
     y = Y + token.to(gl.int64) * y_stride + (row0 + row)
     inside = (column < TOKENS) & (token < m) & (row < rows)
-    if SPLIT_K == 1:
-        gl.store(y, total.to(Y.dtype.element_ty), mask=inside)
-    else:
-        SIZE: gl.constexpr = ROWS * 2
-        at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
-        parts = Part + at.to(gl.int64) * (SPLIT_K * SIZE) + ((row - rows0) * 2 + column)
-        gl.store(parts + split * SIZE, total)
-        barrier()
-        if gl.atomic_add(Count + at, 1, sem="acq_rel", scope="gpu") == SPLIT_K - 1:
-            barrier()
-            found = gl.load(parts, cache_modifier=".cg")
-            for other in gl.static_range(1, SPLIT_K):
-                found += gl.load(parts + other * SIZE, cache_modifier=".cg")
-            gl.store(y, found.to(Y.dtype.element_ty), mask=inside)
-            gl.store(Count + at, 0)
+    at = at_m * (gl.num_programs(0) // SPLIT_K) + tile
+    store_sums(total, y, inside, None, Part, Count, at, split, (row - rows0) * 2 + column, ROWS * 2, SPLIT_K)
     if (program == 0) & (at_m == 0):
         gl.store(Executed, gl.full([], BUILD_ID, gl.uint32))

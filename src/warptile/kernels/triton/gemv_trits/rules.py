@@ -80,4 +80,4 @@ def broken_rules(tile: GemvTritsTile, problem: Problem, limits: Limits) -> list[
         broken.append(BrokenRule("weights are base-3 bytes in blocks of 128", problem.format))
     elif (tile.split_k - 1) * stretches(tile, problem) * stretch(tile) >= problem.k // STEP:
         broken.append(BrokenRule("every part of k has a step", f"split_k = {tile.split_k}, k = {problem.k}"))
-    return broken or fits(shared_bytes(tile, problem), tile.warps, limits)
+    return broken or fits(shared_bytes(tile, problem), tile.warps, tile.registers, limits)
