@@ -41,6 +41,11 @@ def run(text: str, given: Mapping[int, NDArray[np.generic]]) -> dict[int, U32]:
                 matrices = [g for g in groups if len(g) > 1]
                 for at, found in zip(matrices[0], product([[value(n) for n in m] for m in matrices[1:]]), strict=True):
                     held[at] = found
+            elif name == "mov.b32" and len(groups[-1]) == 2:
+                held[to] = np.stack([halves[n] for n in groups[-1]], axis=1).view(np.uint32).reshape(32)
+            elif name == "fma.rn.f16x2":
+                x, y, z = (value(n).view(np.float16).astype(np.float64) for n in arguments[1:])
+                held[to] = (x * y + z).astype(np.float16).view(np.uint32)
             elif name == "mov.b32" and len(groups[0]) == 2:
                 low, high = groups[0]
                 halves[low], halves[high] = value(groups[-1][0]).view(np.uint16).reshape(32, 2).T

@@ -57,7 +57,9 @@ def multiplied(
         if DECODE == "plain":
             value = decode_plain(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, TILE_N, L)
         else:
-            value = decode_half(W, p0, p1, p2, p3, p4, p5, own_row, at, rows, up, down, TILE_N, L, DECODE == "ptx")
+            value = decode_half(
+                W, p0, p1, p2, p3, p4, p5, own_row, at, rows, up, down, TILE_N, L, DECODE != "half", DECODE == "paired",
+            )  # fmt: skip
         w = in_order(value, TILE_N, L)
         if OPERAND == "fp16":
             acc = tl.dot(w.to(tl.float16), tl.trans(x.to(tl.float16)), acc)
@@ -84,17 +86,17 @@ def gemm(
 
     OPERAND: what both factors are rounded to: "fp16", "bf16", or fp32's input precision "tf32", "ieee"; "widened bf16"
     is bf16 for Triton's interpreter, which multiplies bf16 wrongly. DECODE: "plain" (fp32, then rounded to OPERAND),
-    "half" (see `decode_half`) or "ptx" (the same by PTX instructions).
+    "half" (see `decode_half`), "ptx" (the same by PTX instructions) or "paired" (scales of a byte two at a time).
     Grid: tiles along n * tiles along m * SPLIT_K. With SPLIT_K > 1, Part is fp32[grid][TILE_N * TILE_M] and Count
     i32[tiles], zero before and after: the split that comes last adds all of them up in their own order. SPLIT_K = 0:
     programs walk through tiles; the first `sharers` of them share the steps of the first `rest` tiles evenly, and Part
     has two places a program, for its part of the first tile and of the last.
     """
     program = tl.program_id(0)
-    steps = k // (32 * L[2])
-    tiles_n = tl.cdiv(rows, TILE_N)
-    tiles_m = tl.cdiv(m, TILE_M)
     if SPLIT_K == 0:
+        steps = k // (32 * L[2])
+        tiles_n = tl.cdiv(rows, TILE_N)
+        tiles_m = tl.cdiv(m, TILE_M)
         programs = tl.num_programs(0)
         total = rest * steps
         begin = total * tl.minimum(program, sharers) // sharers
@@ -132,9 +134,10 @@ def gemm(
     else:
         split = program % SPLIT_K
         tile = program // SPLIT_K
-        at_m, at_n = swizzled(tile, tiles_n, tiles_m, GROUP_M)
+        at_m, at_n = swizzled(tile, tl.cdiv(rows, TILE_N), tl.cdiv(m, TILE_M), GROUP_M)
         row = at_n * TILE_N + tl.arange(0, TILE_N)
         token = at_m * TILE_M + tl.arange(0, TILE_M)
+        steps = k // (32 * L[2])
         first = steps * split // SPLIT_K
         count = steps * (split + 1) // SPLIT_K - first
         acc = multiplied(

@@ -57,7 +57,9 @@ class Gemm:
         operand = t.operand
         if operand == "bf16" and limits.kind == "software":
             operand = "widened bf16"
-        decode = "ptx" if t.decode == "half" and is_nvidia(limits) else t.decode
+        decode = t.decode
+        if decode == "half" and is_nvidia(limits):
+            decode = "paired" if t.paired else "ptx"
         build = Build(
             function=DEVICE,
             pointers=(
