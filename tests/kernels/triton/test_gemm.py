@@ -39,7 +39,8 @@ def test_shared_steps_give_what_whole_tiles_do(interpreter: Runtime, spread: str
 
 def test_the_proof_accepts_shared_steps(interpreter: Runtime) -> None:
     kernel, tile = kernels.parse_tile("triton.gemm:tile_n=16,tile_m=8,tile_k=128,warps=1,split_k=0,programs=5,rest=1")
-    assert prove(interpreter, kernel, tile, Problem("Q4_K", 40, 512, 9, "fp16", "fp16")).ok
+    verdict = prove(interpreter, kernel, tile, Problem("Q4_K", 40, 512, 9, "fp16", "fp16"))
+    assert verdict.right, verdict.detail
 
 
 @pytest.mark.parametrize(
