@@ -42,7 +42,10 @@ LOOPS = {
 
 def limit_tiles(problem: Problem, limits: Limits) -> list[str]:
     """Texts of the valid tiles to race on a problem, each once."""
-    texts = [*_wgmma(problem, limits), *_portable(problem, limits), *_few(problem, limits)]
+    wgmma = [*_wgmma(problem, limits)]
+    # Not timed yet: each beside itself, in the same rounds; broken rules leave out formats that it does not concern.
+    wgmma += [f"{text},joined=1" for text in wgmma]
+    texts = [*wgmma, *_portable(problem, limits), *_few(problem, limits)]
     found: dict[str, None] = {}
     for text in texts:
         kernel, tile = kernels.parse_tile(text)

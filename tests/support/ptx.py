@@ -39,7 +39,9 @@ def run(text: str, given: Mapping[int, NDArray[np.generic]]) -> dict[int, U32]:
         with np.errstate(all="ignore"):
             if name.startswith("mma."):
                 matrices = [g for g in groups if len(g) > 1]
-                for at, found in zip(matrices[0], product([[value(n) for n in m] for m in matrices[1:]]), strict=True):
+                for at, found in zip(
+                    matrices[0], product([[value(n) for n in m] for m in matrices[1:]], ".u8." in name), strict=True
+                ):
                     held[at] = found
             elif name == "mov.b32" and len(groups[-1]) == 2:
                 held[to] = np.stack([halves[n] for n in groups[-1]], axis=1).view(np.uint32).reshape(32)
@@ -89,13 +91,14 @@ def larger_halves(a: U32, b: U32) -> U32:
     return np.maximum(a.view(np.uint16), b.view(np.uint16)).view(np.uint32)
 
 
-def product(matrices: list[list[U32]]) -> list[U32]:
-    """mma.m16n8k32.row.col.s32.s8.s8.s32: D of A, B and C, as the instruction's lanes hold them."""
+def product(matrices: list[list[U32]], unsigned: bool) -> list[U32]:
+    """mma.m16n8k32.row.col.s32.s8.s8.s32 (A of u8 where `unsigned`): D of A, B and C, as the instruction's lanes hold
+    them."""
     a, b, c = (np.stack(m) for m in matrices)
     left, right, total = np.zeros((16, 32), np.int64), np.zeros((32, 8), np.int64), np.zeros((16, 8), np.int64)
     row, quad = LANES // 4, LANES % 4
     for i in range(4):
-        four = a[i].view(np.int8).reshape(32, 4)
+        four = a[i].view(np.uint8 if unsigned else np.int8).reshape(32, 4)
         for e in range(4):
             left[row + 8 * (i % 2), quad * 4 + e + 16 * (i // 2)] = four[:, e]
         total[row + 8 * (i // 2), quad * 2 + i % 2] = c[i].view(np.int32)

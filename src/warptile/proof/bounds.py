@@ -30,7 +30,8 @@ the magnitudes of the terms it is made of (|d q| + |m|; |w| where the format has
     into [2^14, 2^15) ("fp16 over its largest"), move by u16 |x| (bf16: not at all), or by half a subnormal spacing:
     2^-25 / 2^14 of a, which is at most sum |x|. Activations as whole numbers below 2^20 times a power of two, the
     largest magnitude a of a block of 128 within a factor of two of the largest ("fixed 128"), move by half of one:
-    2^-20 of a, which is at most sum |x|, or 2^-114 where the power would be beyond its range.
+    2^-20 of a, which is at most sum |x|, or 2^-114 where the power would be beyond its range; below 2^19 ("fixed 128, a
+    bit less"), by twice that.
 2a. llama.cpp's int8 kernel keeps scales of activations as fp16 ("q8_1 fp16"): s moves by at most 2 u16 s and one
     subnormal spacing, so s code, of magnitude at most a, by 2 u16 a (1 + gamma_2) + 127 * 2^-24. A minimum is
     multiplied by the sum of its block's activations, kept as fp16 too: its move counts as a second one of the weight's
@@ -78,6 +79,8 @@ LARGEST_CODE = 255
 LARGEST_STEP = 128
 FIXED = "fixed 128"
 """Activations as whole numbers below 2^20, see step 2."""
+FIXED_LESS = "fixed 128, a bit less"
+"""The same below 2^19."""
 
 MATRIX_UNIT = 2.5
 """Unit roundoffs a term of a matrix unit's sum, see step 3."""
@@ -208,6 +211,8 @@ def weight_moves(kind: str) -> Moves:
 
 def activation_moves(kind: str, stored: str) -> Moves:
     """e_x of an activation of type `stored` that is multiplied as `kind`."""
+    if kind == FIXED_LESS:
+        return Moves(0.0, 0.0, 2.0**-114, spread=2.0**-19)
     if kind == FIXED:
         return Moves(0.0, 0.0, 2.0**-114, spread=2.0**-20)
     if kind in ACTIVATION_BLOCKS:
@@ -228,7 +233,9 @@ def _conversion(kind: str) -> Moves:
         return Moves(0.0, 2 * ROUNDOFF["fp16"], SUBNORMAL_SPACING_FP16)
     if kind in ("bf16", "tf32"):
         return Moves(0.0, 2 * ROUNDOFF[kind], SMALLEST_NORMAL["fp32"])
-    known = ", ".join(("fp32", "fp16", "bf16", "tf32", OVER_LARGEST, FIXED, "fp16 scales", *ACTIVATION_BLOCKS))
+    known = ", ".join(
+        ("fp32", "fp16", "bf16", "tf32", OVER_LARGEST, FIXED, FIXED_LESS, "fp16 scales", *ACTIVATION_BLOCKS)
+    )
     raise Unbounded(f"the proof has no error bound for operands of type {kind!r}; it knows {known}")
 
 

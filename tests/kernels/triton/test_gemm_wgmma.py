@@ -39,7 +39,8 @@ def h200() -> Limits:
         ({"stages": 6}, "shared bytes fit a program"),
         ({"turn": 4, "split_k": 8}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
         ({"turn": 3}, "turn is one of 1, 2, 4, 8 and divides a program's steps"),
-        ({"free": 2}, "early, pairs, lean, hold, free, direct, copied are 0 or 1"),
+        ({"free": 2}, "early, pairs, lean, hold, free, direct, copied, joined are 0 or 1"),
+        ({"joined": 1}, "joined is for codes of six bits in two planes and base-3 digits"),
         ({"stages": 1}, "stages >= 2, group_m >= 1"),
         ({"rest": 1}, "rest is 0, 1 or 2, parts >= 0, both 0 unless split_k = 0"),
         ({"added": 32}, "added, where tiles are shared, divides tile_m and is at least 8"),
@@ -159,7 +160,12 @@ RINGED = "tile_m=256,tile_k=128,stages=3,early=1,free=1,split_k=2,ring=5"
 
 @pytest.mark.parametrize(
     ("text", "format", "dtype", "matrix"),
-    [(SHARED, "Q4_K", "bf16", 32), (COPYING, "Q6_K", "fp16", 16), (RINGED, "Q6_K", "fp16", 16)],
+    [
+        (SHARED, "Q4_K", "bf16", 32),
+        (COPYING, "Q6_K", "fp16", 16),
+        (RINGED, "Q6_K", "fp16", 16),
+        ("tile_m=64,tile_k=128,stages=4,joined=1,direct=1", "Q6_K", "bf16", 16),
+    ],
 )
 def test_the_compiler_keeps_the_loop_in_registers(
     tmp_path: Path, text: str, format: str, dtype: str, matrix: int

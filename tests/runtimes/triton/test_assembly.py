@@ -111,3 +111,21 @@ def test_a_loop_whose_only_branch_back_lies_behind_the_code_is_one() -> None:
     code = sass_instructions(text.replace("@P1 BRA 0x30", "NOP").replace("@P2 BRA 0x20", "NOP"))
     assert k_loops(code) == [(0x30, 0xB0), (0xD0, 0xF0)]
     assert count_nvidia(code).loop_accesses == 1
+
+
+TABLE_WITHIN = """\
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+        /*0010*/               @P0 BRA 0x50 ;
+        /*0020*/                   BRX R4 -0x30 ;
+        /*0030*/                   BRA 0x50 ;
+        /*0040*/                   NOP ;
+        /*0050*/                   HMMA.16816.F32 R24, R56, R8, R24 ;
+        /*0060*/              @!P1 BRA 0x10 ;
+        /*0070*/                   EXIT ;
+        /*0080*/                   BRA 0x80;
+"""
+
+
+def test_what_a_table_within_a_loop_leads_to_is_of_the_loop() -> None:
+    """Else a kernel whose loop picks words by a table would have no loop, and no spill in it would be seen."""
+    assert k_loops(sass_instructions(TABLE_WITHIN)) == [(0x10, 0x60)]

@@ -1,6 +1,7 @@
 """Device decoders in Gluon: from a lane's packed words to the matrix unit's operand; see `lane_layouts`.
 
-A part is 64 elements along k, 8 slots of each quad lane. `L` is `parameters.decoder_parameters`.
+A part is 64 elements along k, 8 slots of each quad lane. `L` is `parameters.decoder_parameters` and, last,
+whether codes are made several at a time (`joined`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from warptile.layouts.triton.lane_layouts import lane_layout
-from warptile.layouts.triton.scaled_pairs import scaled_pairs
+from warptile.layouts.triton.lane_six import six_pairs
+from warptile.layouts.triton.scaled_pairs import half_scaled_pairs, joined, paired, scaled_pairs, times
 
 
 @gluon.jit
@@ -43,8 +45,8 @@ def part_words(words, WORDS: gl.constexpr, PART_AT: gl.constexpr, PARTS: gl.cons
 @gluon.constexpr_function
 def in_place(L, direct):
     """Whether codes of odd slots stay 4 bits up, which spares a shift: codes of 4 to 6 bits without a codebook; where
-    bf16 is made directly only those of 4, since what it reads must stay below 256."""
-    return L[3] == 0 and L[0] == 4 and L[10] != 0 and not (direct and L[1] != 0)
+    bf16 is made directly only those of 4, since what it reads must stay below 256. `six_pairs` leaves none there."""
+    return L[3] == 0 and L[0] == 4 and L[10] != 0 and not (direct and L[1] != 0) and not (joined(L) and L[1] == 2)
 
 
 @gluon.jit
@@ -80,10 +82,21 @@ def bit_pairs(
 
 
 @gluon.jit
+def digit_pairs(word, power):
+    """256 times digit n of two base-3 bytes, one in each half of i32, where power = 3^n.
+
+    It is u(n + 1) - 3 u(n), u(n) = b 3^n without its lowest 8 bits: digits beside each other share what lies between
+    them. 243 * 255 still fits a half.
+    """
+    UPPER: gl.constexpr = -0x00FF0100
+    return ((word * (3 * power)) & UPPER) - 3 * ((word * power) & UPPER)
+
+
+@gluon.jit
 def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     """Digits 0, 1, 2 of base-3 bytes, times 256, as `bit_pairs` has codes; see `code_decode.trit_pairs`.
 
-    Digit n of byte b is bits 8 and 9 of 3 ((b 3^n) mod 256), two bytes at a time.
+    Digit n of byte b is bits 8 and 9 of 3 ((b 3^n) mod 256), two bytes at a time; `digit_pairs` has another way.
     """
     COUNT0: gl.constexpr = L[3]
     COUNT1: gl.constexpr = L[4]
@@ -118,7 +131,10 @@ def trit_pairs(raw, PART_AT: gl.constexpr, L: gl.constexpr):
     digit = gl.where(slot < END0, slot // (COUNT0 // 8), gl.where(slot < END1, digit1, digit2))
     power = gl.where(digit == 0, 1, gl.where(digit == 1, 3, gl.where(digit == 2, 9, gl.where(digit == 3, 27, 81))))
     word = gl.where(slot < END0, word0, gl.where(slot < END1, word1, word2)) & 0x00FF00FF
-    pairs = (((word * power) & 0x00FF00FF) * 3) & 0x03000300
+    if joined(L):
+        pairs = digit_pairs(word, power)
+    else:
+        pairs = (((word * power) & 0x00FF00FF) * 3) & 0x03000300
     return gl.convert_layout(gl.reshape(pairs, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
 
 
@@ -161,10 +177,14 @@ def pairs_of(
     else:
         P0: gl.constexpr = planes[0]
         ODD: gl.constexpr = 4 if in_place(L, DIRECT) else 0
-        pairs = bit_pairs(raw[0], L[0], P0, PART_AT, PARTS, 0, ODD)
-        if L[1] != 0:
-            P1: gl.constexpr = planes[1]
-            pairs = pairs | bit_pairs(raw[1], L[1], P1, PART_AT, PARTS, L[0], ODD)
+        if joined(L) and L[0] == 4 and L[1] == 2:
+            gl.static_assert(P0[0] == 32 and planes[1][0] == 32)
+            pairs = six_pairs(part_words(raw[0], 2, PART_AT, PARTS), part_words(raw[1], 1, PART_AT, PARTS))
+        else:
+            pairs = bit_pairs(raw[0], L[0], P0, PART_AT, PARTS, 0, ODD)
+            if L[1] != 0:
+                P1: gl.constexpr = planes[1]
+                pairs = pairs | bit_pairs(raw[1], L[1], P1, PART_AT, PARTS, L[0], ODD)
         if L[10] == 0:
             pairs = looked_up(pairs, L)
     return pairs
@@ -207,12 +227,25 @@ def decode_part(
     `direct_factors`.
     """
     pairs = pairs_of(raw, planes, PART_AT, PARTS, L, DIRECT)
-    own = part_factors(found, L[7], PART_AT, PARTS)
+    if paired(L):
+        gl.static_assert(PARTS == 2)
+        own = found
+    else:
+        own = part_factors(found, L[7], PART_AT, PARTS)
     GROUPS: gl.constexpr = own.shape[2]
     ROWS: gl.constexpr = pairs.shape[0]
     LAYOUT: gl.constexpr = lane_layout(ROWS, [GROUPS, 8 // GROUPS])
     pairs = gl.convert_layout(gl.reshape(pairs, (ROWS, 4, GROUPS, 8 // GROUPS)), LAYOUT, assert_trivial=True)
     own = gl.expand_dims(gl.convert_layout(own, gl.SliceLayout(3, LAYOUT), assert_trivial=True), 3)
+    if paired(L):
+        KIND: gl.constexpr = "bf16x2" if DIRECT else "f16x2"
+        POWER: gl.constexpr = 2.0**-133 if DIRECT else 2.0**-24
+        gl.static_assert(not in_place(L, DIRECT))
+        shift = times(own, -L[9] / L[10] * POWER, KIND)
+        _, scale = gl.broadcast(pairs, own)
+        _, shift = gl.broadcast(pairs, shift)
+        made = half_scaled_pairs(pairs, scale, shift, PART_AT, KIND, BF16 and not DIRECT)
+        return gl.convert_layout(gl.reshape(made, (ROWS, 4, 8)), lane_layout(ROWS, [8]), assert_trivial=True)
     if in_place(L, DIRECT):
         own = gl.where((slot_axis(8 // GROUPS, LAYOUT) & 1) == 0, own, sixteenths(own, DIRECT))
     _, own = gl.broadcast(pairs, own)

@@ -6,6 +6,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from warptile.layouts.triton.lane_layouts import lane_layout
+from warptile.layouts.triton.scaled_pairs import eight_bit_scales, paired
 
 
 @gluon.constexpr_function
@@ -197,12 +198,38 @@ def scales(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr):
 
 
 @gluon.jit
+def eight_bit_pairs(raw, up, FIRST: gl.constexpr):
+    """up d sc of a lane's two of eight groups as an fp16 pair, i32[rows, 4, 1]: lane g has groups g and g + 4.
+
+    up d is kept within fp16, as sc may be 0.
+    """
+    d = half_bits(column(raw[FIRST], 4) & 0xFFFF) * column(up, 4)
+    pair = gl.inline_asm_elementwise(
+        "cvt.rn.satfinite.f16x2.f32 $0, $1, $1;", "=r,f", [d], dtype=gl.int32, is_pure=True, pack=1
+    )
+    first, second = split_two(raw[FIRST + 1])
+    lane = group_numbers(4, up.shape[0])
+    pick, pair = gl.broadcast(lane * 0x1111 + 0x4400, pair)
+    first, _ = gl.broadcast(column(first, 4), pair)
+    second, _ = gl.broadcast(column(second, 4), pair)
+    return gl.inline_asm_elementwise(
+        eight_bit_scales(), "=r,r,r,r,r", [first, second, pick, pair], dtype=gl.int32, is_pure=True, pack=1
+    )
+
+
+@gluon.jit
 def factors(raw, at, up, down, FIRST: gl.constexpr, L: gl.constexpr, DIRECT: gl.constexpr):
-    """`own_factors`, or with DIRECT `direct_factors`, of all groups, i32[rows, 4, groups]."""
-    found = own_factors(raw, at, up, down, FIRST, L)
+    """`own_factors`, or with DIRECT `direct_factors`, of all groups, i32[rows, 4, groups]; where `paired`, scales alone
+    of groups g and g + groups / 2 as one pair, i32[rows, 4, groups / 2]."""
+    if paired(L):
+        COUNT: gl.constexpr = L[7] // 2
+        found = eight_bit_pairs(raw, up, FIRST)
+    else:
+        COUNT: gl.constexpr = L[7]
+        found = own_factors(raw, at, up, down, FIRST, L)
     if DIRECT:
         found = direct_factors(found, L)
-    return spread(found, L[7])
+    return spread(found, COUNT)
 
 
 @gluon.jit

@@ -16,6 +16,8 @@ from itertools import pairwise
 
 # What control never passes: SASS without a predicate, and AMD's.
 _ENDS = re.compile(r"(?:BRA 0x|BRX|JMP|JMX|EXIT|RET)|s_(?:branch|endpgm|setpc)")
+# Branches by a table.
+_TABLES = re.compile(r"BRX|JMX|s_setpc")
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class Instruction:
 def loops_of(code: Sequence[Instruction]) -> list[tuple[int, int]]:
     """(first, last) addresses of the loops, in order of their branches; a branch to itself (the code's end) is none.
 
-    Where a branch may go by a table is not known: code that nothing else leads to is taken to be entered that way. What
-    is led to otherwise as well would rather be called a loop than not.
+    Where a branch may go by a table is not known: code that nothing else leads to is taken to be led to by all of them.
+    What is led to otherwise as well would rather be called a loop than not.
     """
     places = [i.at for i in code]
 
@@ -42,15 +44,18 @@ def loops_of(code: Sequence[Instruction]) -> list[tuple[int, int]]:
     ends = {n + 1 for n, i in enumerate(code) if i.target is not None or _ENDS.match(i.text)}
     starts = sorted({0, *(place(i.target) for i in led if i.target is not None), *(n for n in ends if n < len(code))})
     leads: list[set[int]] = [set() for _ in starts]
+    tables: set[int] = set()
     for block, (start, end) in enumerate(pairwise([*starts, len(code)])):
         last = code[end - 1] if end > start else None
         if last is None:
             continue
+        if _TABLES.match(last.text):
+            tables.add(block)
         if last.target is not None and place(last.target) < len(code):
             leads[bisect_left(starts, place(last.target))].add(block)
         if end < len(code) and not _ENDS.match(last.text):
             leads[block + 1].add(block)
-    passed = _passed(leads)
+    passed = _passed([before or (tables if block else set()) for block, before in enumerate(leads)])
 
     def is_loop(branch: Instruction) -> bool:
         first, last = bisect_left(starts, place(branch.target or 0)), bisect_left(starts, place(branch.at) + 1) - 1

@@ -87,7 +87,7 @@ class GemmWgmma:
             constants=(
                 *((f"D{i}", None) for i in range(len(planes), MOST_PLANES)),
                 *(() if t.copied else (("Out", None),)),
-                ("L", common.parameters(problem)),
+                ("L", (*common.parameters(problem), t.joined)),
                 ("PLANES", planes),
                 ("CONSUMERS", t.consumers),
                 ("TILE_N", t.tile_n),

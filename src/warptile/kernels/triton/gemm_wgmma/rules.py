@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.price_model import ceil_div
-from warptile.kernels.triton.common import arranged, device_rules, powers_of_two, shape_rules
+from warptile.kernels.triton.common import arranged, device_rules, parameters, powers_of_two, shape_rules
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
@@ -17,7 +17,7 @@ MOST_LEAN = 128
 MOST_SUMS = {1: 256, 2: 256, 4: 64}
 """Sums over 64 that a consuming warp group's registers hold, by the number of groups."""
 OPERANDS = ("fp16", "bf16")
-FLAGS = ("early", "pairs", "lean", "hold", "free", "direct", "copied")
+FLAGS = ("early", "pairs", "lean", "hold", "free", "direct", "copied", "joined")
 TURNS = (1, 2, 4, 8)
 BARRIER_BYTES = 16
 LEAST_STAGES, LEAST_RING = 2, 3
@@ -108,6 +108,8 @@ def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[Brok
     if tile.lean and (tile.consumers != 2 or sums_of(tile) > MOST_LEAN):
         rule = f"lean is for 2 consumers of up to {MOST_LEAN} sums"
         broken.append(BrokenRule(rule, f"{tile.consumers}, {sums_of(tile)}"))
+    if tile.joined and not joins(problem):
+        broken.append(BrokenRule("joined is for codes of six bits in two planes and base-3 digits", problem.format))
     if tile.direct and problem.x_dtype != "bf16":
         broken.append(BrokenRule("direct is for bf16", problem.x_dtype))
     if tile.pairs and (problem.n % 2 or problem.y_dtype == "fp32"):
@@ -129,3 +131,9 @@ def _fits(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]
     if steps * max(tile.programs, 1) >= MOST_COUNTED:
         broken.append(BrokenRule("steps * programs < 2^31", f"{steps} * {tile.programs}"))
     return broken
+
+
+def joins(problem: Problem) -> bool:
+    """Whether `joined` makes anything of the format in another way."""
+    found = parameters(problem)
+    return found[:2] == (4, 2) or found[3] != 0

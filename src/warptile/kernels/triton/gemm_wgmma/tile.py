@@ -27,7 +27,8 @@ class WgmmaTile(Tile):
     64 k of activations that are in shared memory at a time, in a ring of their own; 0: those of `stages`. copied: 1
     brings y to memory through a tile's last stage, by a copy that goes on while the next tile begins. direct: 1 makes
     bf16 weights in bf16, of scales rounded to it, instead of rounding what fp16 made: fewer instructions, about twice
-    the rounding error.
+    the rounding error. joined: 1 puts six-bit codes together two pairs at a time and scales of eight bits two groups
+    at a time, and lets base-3 digits share what lies between neighbours: fewer instructions.
     """
 
     kernel: ClassVar[str] = "triton.gemm_wgmma"
@@ -53,6 +54,7 @@ class WgmmaTile(Tile):
     added: int = 0
     ring: int = 0
     copied: int = 0
+    joined: int = 0
 
     @property
     def tile_n(self) -> int:

@@ -12,11 +12,11 @@ from warptile.kernels.triton.gemv_mma.ends import store_sums
 from warptile.kernels.triton.gemv_mma.layouts import linear, powers, warp_steps
 from warptile.kernels.triton.gemv_mma.tensors import along, join4
 from warptile.kernels.triton.gemv_trits.device_text import constraints, product_text, staging_text
+from warptile.kernels.triton.gemv_trits.upper_text import upper_product_text, upper_staging_text
 from warptile.kernels.triton.gluon_names import barrier, reinterpreted
 from warptile.layouts.triton.pointwise import typed
 
 STEP = gl.constexpr(128)
-QUADS = gl.constexpr(3)
 
 
 @gluon.constexpr_function
@@ -27,11 +27,18 @@ def lane_layout(W, N, U):
 
 
 @gluon.constexpr_function
-def factor_layout(W, N, U):
-    """[W, N, U, 8 columns, 4 c, 4 words] as `lane_layout`, four words a lane."""
-    registers = [(5, 1), (5, 2)] + [(2, b) for b in powers(U)]
-    lanes = [(4, 1), (4, 2), (3, 1), (3, 2), (3, 4)]
-    return linear([W, N, U, 8, 4, 4], registers, lanes, [(1, b) for b in powers(N)] + warp_steps(W, 1))
+def words_of(upper):
+    """Words of x of a lane and plane."""
+    return 18 if upper else 10
+
+
+@gluon.constexpr_function
+def factor_layout(W, N, U, columns):
+    """[W, N, U, 8 / columns, columns, 4 c, 4 words] as `lane_layout`, four words a lane; few columns are repeated."""
+    registers = [(6, 1), (6, 2)] + [(2, b) for b in powers(U)]
+    lanes = [(5, 1), (5, 2)] + [(4, b) for b in powers(columns)] + [(3, b) for b in powers(8 // columns)]
+    warps = [(1, b) for b in powers(N)] + warp_steps(W, 1)
+    return linear([W, N, U, 8 // columns, columns, 4, 4], registers, lanes, warps)
 
 
 @gluon.constexpr_function
@@ -109,11 +116,14 @@ def quarters_of(t):
 @gluon.jit
 def stage(
     X, memory, units, m, token0, x_stride, first, end,
-    TOKENS: gl.constexpr, STEPS: gl.constexpr, WARPS_ALL: gl.constexpr,
+    TOKENS: gl.constexpr, STEPS: gl.constexpr, WARPS_ALL: gl.constexpr, UPPER: gl.constexpr,
 ):  # fmt: skip
-    """Fill i32[3, STEPS, 8 columns, 4 c, 4] with words of x (column 4 token + plane) and f32[STEPS, 2 tokens] with
+    """Fill i32[quads, STEPS, columns, 4 c, 4] with words of x (column 4 token + plane) and f32[STEPS, 2 tokens] with
     what a unit of each step counts."""
     LAY: gl.constexpr = staging_layout(STEPS, WARPS_ALL)
+    WORDS: gl.constexpr = words_of(UPPER)
+    BRAIN: gl.constexpr = X.dtype.element_ty == gl.bfloat16
+    TEXT: gl.constexpr = upper_staging_text(BRAIN) if UPPER else staging_text(BRAIN)
     step = first + along(LAY, 0)
     for t in gl.static_range(TOKENS):
         token = gl.minimum(token0 + t, m - 1).to(gl.int64)
@@ -127,28 +137,30 @@ def stage(
         s1, s5, s9, s13 = quarters_of(q1)
         s2, s6, s10, s14 = quarters_of(q2)
         s3, s7, s11, s15 = quarters_of(q3)
-        (
-            a0, b0, c0, a1, b1, c1, a2, b2, c2, a3, b3, c3, a4, b4, c4, a5, b5, c5, a6, b6, c6, a7, b7, c7,
-            a8, b8, c8, a9, b9, c9, unit,
-        ) = gl.inline_asm_elementwise(
-            staging_text(X.dtype.element_ty == gl.bfloat16),
-            constraints("=r", 30) + ",=f," + constraints("r", 16),
+        found = gl.inline_asm_elementwise(
+            TEXT, constraints("=r", 3 * WORDS) + ",=f," + constraints("r", 16),
             [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15],
-            dtype=(gl.int32,) * 30 + (gl.float32,), is_pure=True, pack=1,
+            dtype=(gl.int32,) * (3 * WORDS) + (gl.float32,), is_pure=True, pack=1,
         )  # fmt: skip
-        put(memory, 4 * t, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, STEPS)
-        put(memory, 4 * t + 1, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, STEPS)
-        put(memory, 4 * t + 2, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, STEPS)
+        for plane in gl.static_range(3):
+            put(memory, 4 * t + plane, found, plane, WORDS, STEPS)
         # The same in all four lanes.
-        units.slice(t, 1, 1).store(gl.reshape(gl.max(unit, 1), [STEPS, 1]))
+        units.slice(t, 1, 1).store(gl.reshape(gl.max(found[3 * WORDS], 1), [STEPS, 1]))
 
 
 @gluon.jit
-def put(memory, COLUMN: gl.constexpr, w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, STEPS: gl.constexpr):
-    """Store a column's ten words of every step and lane."""
-    store4(memory.index(0).slice(COLUMN, 1, 1), w0, w1, w2, w3, STEPS)
-    store4(memory.index(1).slice(COLUMN, 1, 1), w4, w5, w6, w7, STEPS)
-    store4(memory.index(2).slice(COLUMN, 1, 1), w8, w9, w8, w9, STEPS)
+def put(memory, COLUMN: gl.constexpr, words, PLANE: gl.constexpr, WORDS: gl.constexpr, STEPS: gl.constexpr):
+    """Store a column's words of every step and lane, four at a time; the last two twice."""
+    for quad in gl.static_range(WORDS // 4):
+        place = memory.index(quad).slice(COLUMN, 1, 1)
+        store4(
+            place, words[12 * quad + PLANE], words[12 * quad + 3 + PLANE], words[12 * quad + 6 + PLANE],
+            words[12 * quad + 9 + PLANE], STEPS,
+        )  # fmt: skip
+    place = memory.index(WORDS // 4).slice(COLUMN, 1, 1)
+    one = words[3 * WORDS - 6 + PLANE]
+    other = words[3 * WORDS - 3 + PLANE]
+    store4(place, one, other, one, other, STEPS)
 
 
 @gluon.jit
@@ -159,11 +171,11 @@ def store4(memory, a, b, c, d, STEPS: gl.constexpr):
 
 @gluon.jit
 def four_words(memory, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr):
-    """A stretch's four words of x of every lane, of memory [W, U, 8, 4, 4]: four i32[W, N, U, 8, 4]."""
-    LAY: gl.constexpr = factor_layout(W, N, U)
+    """A stretch's four words of x of every lane, of memory [W, U, columns, 4, 4]: four i32[W, N, U, 8, 4]."""
+    LAY: gl.constexpr = factor_layout(W, N, U, memory.shape[2])
     OUT: gl.constexpr = lane_layout(W, N, U)
-    words = gl.expand_dims(memory.load(gl.SliceLayout(1, LAY)), 1)
-    words, _ = gl.broadcast(words, along(LAY, 1))
+    words = gl.expand_dims(memory.load(gl.SliceLayout(1, gl.SliceLayout(3, LAY))), 1)
+    words, _ = gl.broadcast(gl.expand_dims(words, 3), along(LAY, 1) + along(LAY, 3))
     even, odd = gl.split(gl.reshape(words, [W, N, U, 8, 4, 2, 2]))
     a, c = gl.split(even)
     b, d = gl.split(odd)
@@ -178,24 +190,37 @@ def four_words(memory, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr):
 @gluon.jit
 def add_stretch(
     y0, y1, y2, y3, a0, a1, b0, b1, t0, t1, power, words, units, i,
-    SLOTS: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr,
+    SLOTS: gl.constexpr, W: gl.constexpr, N: gl.constexpr, U: gl.constexpr, UPPER: gl.constexpr,
 ):  # fmt: skip
     """The four sums of a lane with a stretch's products added."""
     LAY: gl.constexpr = unit_layout(W, N, U)
     OUT: gl.constexpr = lane_layout(W, N, U)
     x0, x1, x2, x3 = four_words(words.index(i), W, N, U)
     x4, x5, x6, x7 = four_words(words.index(i + SLOTS), W, N, U)
-    x8, x9, _, _ = four_words(words.index(i + 2 * SLOTS), W, N, U)
+    x8, x9, x10, x11 = four_words(words.index(i + 2 * SLOTS), W, N, U)
+    if UPPER:
+        x12, x13, x14, x15 = four_words(words.index(i + 3 * SLOTS), W, N, U)
+        x16, x17, _, _ = four_words(words.index(i + 4 * SLOTS), W, N, U)
     unit = units.index(i).load(gl.SliceLayout(1, gl.SliceLayout(3, gl.SliceLayout(5, LAY))))
     unit = gl.expand_dims(gl.expand_dims(gl.expand_dims(unit, 1), 3), 5)
     unit = gl.broadcast(unit, along(LAY, 1) + along(LAY, 3) + along(LAY, 5))[0]
     unit = gl.convert_layout(gl.reshape(unit, [W, N, U, 8, 4]), OUT, assert_trivial=True)
-    return gl.inline_asm_elementwise(
-        product_text(),
-        constraints("=f", 4) + "," + constraints("r", 16) + ",f,r," + constraints("f", 4),
-        [a0, a1, b0, b1, t0, t1, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, unit, power, y0, y1, y2, y3],
-        dtype=(gl.float32, gl.float32, gl.float32, gl.float32), is_pure=True, pack=1,
-    )  # fmt: skip
+    if UPPER:
+        found = gl.inline_asm_elementwise(
+            upper_product_text(), constraints("=f", 4) + "," + constraints("r", 24) + ",f,r," + constraints("f", 4),
+            [
+                a0, a1, b0, b1, t0, t1, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17,
+                unit, power, y0, y1, y2, y3,
+            ],
+            dtype=(gl.float32, gl.float32, gl.float32, gl.float32), is_pure=True, pack=1,
+        )  # fmt: skip
+    else:
+        found = gl.inline_asm_elementwise(
+            product_text(), constraints("=f", 4) + "," + constraints("r", 16) + ",f,r," + constraints("f", 4),
+            [a0, a1, b0, b1, t0, t1, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, unit, power, y0, y1, y2, y3],
+            dtype=(gl.float32, gl.float32, gl.float32, gl.float32), is_pure=True, pack=1,
+        )  # fmt: skip
+    return found
 
 
 @gluon.jit
@@ -211,7 +236,7 @@ def gemv_trits(
     X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
     TOKENS: gl.constexpr, WARPS: gl.constexpr, N: gl.constexpr, U: gl.constexpr, SPLIT_K: gl.constexpr,
     STRETCHES: gl.constexpr, STEPS: gl.constexpr, FULL: gl.constexpr, AHEAD: gl.constexpr, PDL: gl.constexpr,
-    BUILD_ID: gl.constexpr,
+    UPPER: gl.constexpr, BUILD_ID: gl.constexpr,
 ):  # fmt: skip
     """y[i, row0 + r] = sum_k x[i, k] w[r, k] for TOKENS rows of x and 16 N rows of w a program, k in SPLIT_K parts.
 
@@ -235,15 +260,19 @@ def gemv_trits(
     padded = (rows + 15) // 16 * 16
     first = split * (STRETCHES * STRETCH)
     end = gl.minimum(k // STEP, first + STRETCHES * STRETCH)
-    memory = gl.allocate_shared_memory(gl.int32, [3, STEPS, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0]))
+    QUADS: gl.constexpr = (words_of(UPPER) + 3) // 4
+    COLUMNS: gl.constexpr = 4 * TOKENS if UPPER else 8
+    memory = gl.allocate_shared_memory(
+        gl.int32, [QUADS, STEPS, COLUMNS, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
+    )
     units = gl.allocate_shared_memory(gl.float32, [STEPS, 2], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
     a0, a1, b0, b1, t0, t1 = fetch(W, p0, p1, p2, first, rows0, padded, end, WARPS, N, U, FULL)
     if DEPTH >= 2:
         c0, c1, d0, d1, u0, u1 = fetch(W, p0, p1, p2, first + STRETCH, rows0, padded, end, WARPS, N, U, FULL)
     if PDL:
         gdc_wait()
-    stage(X, memory, units, m, at_m * TOKENS, x_stride, first, end, TOKENS, STEPS, WARPS * N)
-    words = reinterpreted(memory, gl.int32, [3 * SLOTS, WARPS, U, 8, 4, 4], PLAIN)
+    stage(X, memory, units, m, at_m * TOKENS, x_stride, first, end, TOKENS, STEPS, WARPS * N, UPPER)
+    words = reinterpreted(memory, gl.int32, [QUADS * SLOTS, WARPS, U, COLUMNS, 4, 4], PLAIN)
     counts = reinterpreted(units, gl.float32, [SLOTS, WARPS, U, 2], gl.SwizzledSharedLayout(1, 1, 1, [2, 1, 0]))
     barrier()
     c = along(LAY, 4)
@@ -255,7 +284,7 @@ def gemv_trits(
     for i in range(0, STRETCHES, DEPTH):
         following = first + (i + DEPTH) * STRETCH
         y0, y1, y2, y3 = add_stretch(
-            y0, y1, y2, y3, a0, a1, b0, b1, t0, t1, power, words, counts, i, SLOTS, WARPS, N, U
+            y0, y1, y2, y3, a0, a1, b0, b1, t0, t1, power, words, counts, i, SLOTS, WARPS, N, U, UPPER
         )
         if i + DEPTH < STRETCHES:
             a0, a1, b0, b1, t0, t1 = fetch(W, p0, p1, p2, following, rows0, padded, end, WARPS, N, U, FULL)
@@ -263,7 +292,7 @@ def gemv_trits(
             # One condition is the compiler's, the other the device's.
             if i + 1 < STRETCHES:
                 y0, y1, y2, y3 = add_stretch(
-                    y0, y1, y2, y3, c0, c1, d0, d1, u0, u1, power, words, counts, i + 1, SLOTS, WARPS, N, U
+                    y0, y1, y2, y3, c0, c1, d0, d1, u0, u1, power, words, counts, i + 1, SLOTS, WARPS, N, U, UPPER
                 )
                 if i + 1 + DEPTH < STRETCHES:
                     c0, c1, d0, d1, u0, u1 = fetch(

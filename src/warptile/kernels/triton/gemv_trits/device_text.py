@@ -69,19 +69,13 @@ def product_text():
 
 
 @gluon.constexpr_function
-def staging_text(brain):
-    """$0..$29: the ten words of a lane for each of three planes, word by word; $30 (f32): what a unit counts, over 256,
-    NaN where a number is not finite. $31..$46: the lane's 16 pairs of fp16, or bf16 where `brain`."""
-    out, given = WORDS * PLANES, WORDS * PLANES + 1
-    lines = [
-        "{",
-        ".reg .b32 b<32>, m, n, s, z<4>, u, v;",
-        ".reg .b16 low, high;",
-        ".reg .f32 f, g;",
-        ".reg .pred wild;",
-    ]
+def whole_numbers(brain, out, to_whole, unit):
+    """PTX: ONES plus the 32 numbers of pairs $(out + 1), .. as whole numbers, to b0, .., and what a unit of them counts
+    to $out, NaN where a number is not finite. to_whole, unit: biased exponents that, less the largest number's, are the
+    factor's and, less the factor's, what $out holds."""
+    lines = []
     for slot in range(SLOTS):
-        lines.append(f"and.b32 {'n' if slot else 'm'}, ${given + slot}, 0x7FFF7FFF;")
+        lines.append(f"and.b32 {'n' if slot else 'm'}, ${out + 1 + slot}, 0x7FFF7FFF;")
         lines += ["max.u16x2 m, m, n;"] if slot else []
     for other in (1, 2):
         lines += [f"shfl.sync.bfly.b32 n, m, {other}, 0x1F, 0xFFFFFFFF;", "max.u16x2 m, m, n;"]
@@ -90,12 +84,12 @@ def staging_text(brain):
         lines.append("shl.b32 m, m, 16;")
     else:
         lines += ["cvt.u16.u32 low, m;", "cvt.f32.f16 f, low;", "mov.b32 m, f;"]
-    lines += ["shr.u32 m, m, 23;", "setp.ge.u32 wild, m, 255;", f"sub.s32 m, {TO_WHOLE}, m;"]
+    lines += ["shr.u32 m, m, 23;", "setp.ge.u32 wild, m, 255;", f"sub.s32 m, {to_whole}, m;"]
     lines += [f"min.s32 m, m, {MOST_FACTOR};", "shl.b32 s, m, 23;", "mov.b32 g, s;"]
-    lines += ["sub.s32 m, 246, m;", "shl.b32 m, m, 23;", "selp.b32 m, 0x7FC00000, m, wild;", f"mov.b32 ${out}, m;"]
+    lines += [f"sub.s32 m, {unit}, m;", "shl.b32 m, m, 23;", "selp.b32 m, 0x7FC00000, m, wild;", f"mov.b32 ${out}, m;"]
     for slot in range(SLOTS):
         for half in range(2):
-            source = f"${given + slot}"
+            source = f"${out + 1 + slot}"
             if brain and half:
                 lines += [f"and.b32 n, {source}, 0xFFFF0000;", "mov.b32 f, n;"]
             elif brain:
@@ -103,6 +97,22 @@ def staging_text(brain):
             else:
                 lines += [f"mov.b32 {{low, high}}, {source};", f"cvt.f32.f16 f, {('low', 'high')[half]};"]
             lines += ["fma.rn.f32 f, f, g, 0f4B400000;", f"mov.b32 b{2 * slot + half}, f;"]
+    return lines
+
+
+@gluon.constexpr_function
+def staging_text(brain):
+    """$0..$29: the ten words of a lane for each of three planes, word by word; $30 (f32): what a unit counts, over 256,
+    NaN where a number is not finite. $31..$46: the lane's 16 pairs of fp16, or bf16 where `brain`."""
+    out = WORDS * PLANES
+    lines = [
+        "{",
+        ".reg .b32 b<32>, m, n, s, z<4>, u, v;",
+        ".reg .b16 low, high;",
+        ".reg .f32 f, g;",
+        ".reg .pred wild;",
+    ]
+    lines += whole_numbers(brain, out, TO_WHOLE, 246)
 
     def difference(to, new, old):
         constant = BIASED - (3 * ONES if new is not None else 0) + (ONES if old is not None else 0)

@@ -90,6 +90,7 @@ class GemvTrits:
                 ("FULL", rules.full(t, problem)),
                 ("AHEAD", t.ahead),
                 ("PDL", t.pdl),
+                ("UPPER", t.upper),
             ),
             aligned=(*common.ALIGNED, "Part"),
             warps=t.warps,
@@ -122,7 +123,8 @@ class GemvTrits:
 
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
         """Products of a block are whole numbers, summed exactly; blocks then join in any order, then parts of k."""
-        return Arithmetic("fp32", "fixed 128", "fp32", problem.k // rules.STEP + 8, own(tile).split_k)
+        numbers = "fixed 128, a bit less" if own(tile).upper else "fixed 128"
+        return Arithmetic("fp32", numbers, "fp32", problem.k // rules.STEP + 8, own(tile).split_k)
 
 
 def own(tile: Tile) -> GemvTritsTile:

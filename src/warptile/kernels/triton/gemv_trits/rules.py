@@ -20,6 +20,8 @@ MOST_AHEAD = 2
 OPERANDS = ("fp16", "bf16")
 STAGED_BYTES = 3 * 8 * 4 * 4 * 4 + 2 * 4
 """Of a step: three times four words a lane of eight columns, and what a unit counts for two tokens."""
+UPPER_BYTES = 5 * 4 * 4 * 4 * 4
+"""Of a step and token with `upper`: five times four words a lane of four columns."""
 
 
 def stretch(tile: GemvTritsTile) -> int:
@@ -44,12 +46,15 @@ def full(tile: GemvTritsTile, problem: Problem) -> bool:
 
 def shared_bytes(tile: GemvTritsTile, problem: Problem) -> int:
     """Shared bytes of a program: its part of x; sums on their way from warp to warp are fewer."""
+    if tile.upper:
+        return staged_steps(tile, problem) * (tile.tile_m * UPPER_BYTES + 2 * 4)
     return staged_steps(tile, problem) * STAGED_BYTES
 
 
 def registers_of(tile: GemvTritsTile) -> int:
     """Registers a thread needs for words on their way, sums, a block's words and those of x, on paper."""
-    return tile.ahead * tile.steps * 6 + tile.steps * 4 + 20 + 10 + 24
+    block = 36 + 18 + 20 if tile.upper else 20 + 10 + 24
+    return tile.ahead * tile.steps * 6 + tile.steps * 4 + block
 
 
 def broken_rules(tile: GemvTritsTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
@@ -70,6 +75,8 @@ def broken_rules(tile: GemvTritsTile, problem: Problem, limits: Limits) -> list[
         broken.append(BrokenRule("steps is 1, 2 or 4, ahead 1 or 2", f"{tile.steps}, {tile.ahead}"))
     if tile.registers and not 32 <= tile.registers <= (limits.max_registers_per_thread or tile.registers):
         broken.append(BrokenRule("registers is 0 or 32 to the most a thread has", f"{tile.registers}"))
+    if tile.upper not in (0, 1):
+        broken.append(BrokenRule("upper is 0 or 1", f"{tile.upper}"))
     if tile.pdl not in (0, 1):
         broken.append(BrokenRule("pdl is 0 or 1", f"{tile.pdl}"))
     elif tile.pdl and limits.kind != "software" and architecture(limits).name not in DEPENDENT_LAUNCH:

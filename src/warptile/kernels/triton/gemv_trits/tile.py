@@ -15,7 +15,8 @@ class GemvTritsTile(Tile):
     warps: of a program; row_warps of them share a part of k, each with 16 rows of its own, and take `steps` blocks of
     128 weights at a time. ahead: times `steps`, how many of a warp's blocks are on their way from memory, in registers.
     pdl: 1 where a program may start before the launch ahead of it ends (NVIDIA's programmatic dependent launch).
-    registers: the most a thread may have, 0 for the compiler's choice.
+    registers: the most a thread may have, 0 for the compiler's choice. upper: 0: bytes are met by
+    their states modulo 256; 1: by the upper bytes of their products with powers of three.
     """
 
     kernel: ClassVar[str] = "triton.gemv_trits"
@@ -28,3 +29,4 @@ class GemvTritsTile(Tile):
     ahead: int = 2
     pdl: int = 0
     registers: int = 0
+    upper: int = 0

@@ -22,7 +22,7 @@ def gemv_trits(
     X, W, Y, Part, Count, Executed, m, rows, k, row0, x_stride, y_stride, p0, p1, p2, p3, p4, p5, unit,
     TOKENS: tl.constexpr, WARPS: tl.constexpr, N: tl.constexpr, U: tl.constexpr, SPLIT_K: tl.constexpr,
     STRETCHES: tl.constexpr, STEPS: tl.constexpr, FULL: tl.constexpr, AHEAD: tl.constexpr, PDL: tl.constexpr,
-    BUILD_ID: tl.constexpr,
+    UPPER: tl.constexpr, BUILD_ID: tl.constexpr,
 ):  # fmt: skip
     """As `device.gemv_trits`."""
     ROWS: tl.constexpr = 16 * N
@@ -57,8 +57,8 @@ def gemv_trits(
         x = tl.load(X + tl.minimum(token, m - 1).to(tl.int64)[:, None] * x_stride + number * 128 + e[None, :])
         x = x.to(tl.float32)
         largest = tl.max(x.to(tl.int32, bitcast=True) & 0x7FFFFFFF, 1)
-        factor = (tl.minimum(273 - (largest >> 23), 240) << 23).to(tl.float32, bitcast=True)
-        one = ((254 - tl.minimum(273 - (largest >> 23), 240)) << 23).to(tl.float32, bitcast=True)
+        factor = (tl.minimum(273 - UPPER - (largest >> 23), 240) << 23).to(tl.float32, bitcast=True)
+        one = ((254 - tl.minimum(273 - UPPER - (largest >> 23), 240)) << 23).to(tl.float32, bitcast=True)
         one = tl.where((largest >> 23) >= 255, float("nan"), one)
         whole = x * factor[:, None] + 12582912.0 - 12582912.0
         acc += tl.sum(w[:, None, :] * whole[None, :, :], 2) * (d * one[None, :])
