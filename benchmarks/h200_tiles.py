@@ -24,6 +24,9 @@ PORTABLE = {
     128: ((64, 1, 4, 3), (64, 4, 4, 3)),
     256: ((64, 1, 4, 3), (64, 1, 4, 2)),
 }
+# Of tiles of 128 tokens, never timed: (split_k, programs a unit, rest, stages, registers). Steps shared evenly, and
+# three programs on a unit, which a cap on registers and two stages make room for.
+PORTABLE_SHARED = ((1, 0, 0, 2, 168), (0, 3, 0, 2, 168), (0, 3, 1, 2, 168), (0, 2, 1, 3, 0))
 PORTABLE_UP_TO = 512
 # Where parts or tiles fill less of the device, all steps are shared evenly as well.
 FILLED = 0.8
@@ -42,7 +45,7 @@ def limit_tiles(problem: Problem, limits: Limits) -> list[str]:
     wgmma = [*_wgmma(problem, limits)]
     # Not timed yet: each beside itself, in the same rounds; broken rules leave out formats that it does not concern.
     wgmma += [f"{text},joined=1" for text in wgmma]
-    texts = [*wgmma, *_portable(problem), *_few(problem, limits)]
+    texts = [*wgmma, *_portable(problem, limits), *_few(problem, limits)]
     found: dict[str, None] = {}
     for text in texts:
         kernel, tile = kernels.parse_tile(text)
@@ -107,17 +110,21 @@ def _tokens(m: int) -> tuple[int, ...]:
     return (128, 256) if m < 2048 else (256,)
 
 
-def _portable(problem: Problem) -> Iterator[str]:
+def _portable(problem: Problem, limits: Limits) -> Iterator[str]:
     step, operand = arranged(problem).step, OPERANDS[problem.x_dtype]
     if problem.m <= GEMV_MOST:
         tokens = next(t for t in (1, 2, 4, 8) if t >= problem.m)
         for tile_n, steps, warps, stages in GEMV_TILES[:2]:
             yield f"triton.gemv:tile_n={tile_n},tile_m={tokens},steps={steps},warps={warps},stages={stages}"
     for tile_m in column_tiles(problem.m) if problem.m <= PORTABLE_UP_TO else ():
+        fixed = f"tile_m={tile_m},tile_k={step},operand={operand}"
         for tile_n, split, warps, stages in PORTABLE[tile_m]:
+            yield f"triton.gemm:{fixed},tile_n={tile_n},split_k={split},warps={warps},stages={stages}"
+        paired = int(problem.format == "Q6_K")
+        for split, each, rest, stages, registers in PORTABLE_SHARED if tile_m == 128 else ():
             yield (
-                f"triton.gemm:tile_n={tile_n},tile_m={tile_m},tile_k={step},split_k={split},warps={warps},"
-                f"stages={stages},operand={operand}"
+                f"triton.gemm:{fixed},tile_n=64,split_k={split},programs={each * limits.units},rest={rest},warps=4,"
+                f"stages={stages},registers={registers},paired={paired}"
             )
 
 

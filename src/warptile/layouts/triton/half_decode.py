@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warptile.layouts.triton.decode import code_pairs, codes_and_scales, half_bits, look_up, six_bit_words
+from warptile.layouts.triton.decode import code_pairs, codes_and_scales, half_bits, load_plane, look_up, six_bit_words
 
 
 @triton.jit
@@ -102,14 +102,78 @@ def half_factors(both, low, high, up, down):
     )  # fmt: skip
 
 
+@triton.constexpr_function
+def minus_offset(L):
+    """Minus 2^-24 times the offset of codes before they are multiplied, in both halves of an i32: a whole number read
+    as subnormal fp16 is that number times 2^-24."""
+    return (0x8000 | int(L[9] / L[10])) * 0x00010001 - (1 << 32)
+
+
+@triton.constexpr_function
+def byte_factors_text():
+    """PTX: four signed bytes of $8 times the halves of $9, each in both halves of $0 to $3; those times the halves of
+    $10 in $4 to $7."""
+    return """{
+    .reg .b32 w, a, b, t;
+    .reg .b16 l, h;
+    xor.b32 w, $8, 0x80808080;
+    mov.b32 t, 0x64646464;
+    prmt.b32 a, w, t, 0x4140;
+    prmt.b32 b, w, t, 0x4342;
+    mov.b32 t, 0xE480E480;
+    add.rn.f16x2 a, a, t;
+    add.rn.f16x2 b, b, t;
+    mul.rn.f16x2 a, a, $9;
+    mul.rn.f16x2 b, b, $9;
+    mov.b32 {l, h}, a;
+    mov.b32 $0, {l, l};
+    mov.b32 $1, {h, h};
+    mov.b32 {l, h}, b;
+    mov.b32 $2, {l, l};
+    mov.b32 $3, {h, h};
+    mul.rn.f16x2 a, a, $10;
+    mul.rn.f16x2 b, b, $10;
+    mov.b32 {l, h}, a;
+    mov.b32 $4, {l, l};
+    mov.b32 $5, {h, h};
+    mov.b32 {l, h}, b;
+    mov.b32 $6, {l, l};
+    mov.b32 $7, {h, h};
+    }"""
+
+
+@triton.jit
+def byte_factors(W, s0, s1, row, at, rows, up, L: tl.constexpr):
+    """(up d sc, -up d sc offset / 2^24) of kind k8, each in both halves of an i32[R, 4, 8].
+
+    A byte sc + 128 becomes fp16 by a permutation into 1024's: 1024 + 128 + sc, exact. up d is kept within fp16, as sc
+    may be 0; it is rounded once, and so are both products. Two scales at a time.
+    """
+    d = half_bits(load_plane(W, s0, row, at, rows, 32 * L[2], 16, L[8], 1)) * up
+    both = tl.inline_asm_elementwise(
+        "cvt.rn.satfinite.f16x2.f32 $0, $1, $1;", "=r,r", [d], dtype=tl.int32, is_pure=True, pack=1
+    )
+    words = load_plane(W, s1, row, at, rows, 32 * L[2], 32, 32 * L[2], 2)
+    f0, f1, f2, f3, a0, a1, a2, a3 = tl.inline_asm_elementwise(
+        byte_factors_text(),
+        "=r,=r,=r,=r,=r,=r,=r,=r,r,r,r", [words, both, words * 0 + minus_offset(L)],
+        dtype=(tl.int32, tl.int32, tl.int32, tl.int32, tl.int32, tl.int32, tl.int32, tl.int32), is_pure=True, pack=1,
+    )  # fmt: skip
+    factor = tl.join(tl.join(f0, f2), tl.join(f1, f3))
+    add = tl.join(tl.join(a0, a2), tl.join(a1, a3))
+    return tl.reshape(factor, (words.shape[0], 4, 8)), tl.reshape(add, (words.shape[0], 4, 8))
+
+
 @triton.jit
 def decode_half(
-    W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr, PTX: tl.constexpr
-):
+    W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R: tl.constexpr, L: tl.constexpr, PTX: tl.constexpr,
+    PAIRED: tl.constexpr = False,
+):  # fmt: skip
     """A decoded tile over the rows' units, fp16: codes, read as subnormal fp16, times 2^24 scale / u, less minimum /
     u, in one fused multiply-add, two at a time; a codebook's values times scale / u.
 
-    Rounded: the scale and the minimum to fp16, then the result.
+    Rounded: the scale and the minimum to fp16, then the result. PAIRED, for PTX: scales of a byte are made two at a
+    time, in fp16 from the start.
     """
     SLOTS: tl.constexpr = 4 * L[2]
     GROUPS: tl.constexpr = L[7]
@@ -121,6 +185,14 @@ def decode_half(
         else:
             both, low, high = six_bit_words(W, p2, row, at, rows, L)
         factor, add = half_factors(both, low, high, up, down)
+        return halves(multiply_add_halves(pairs, factor[:, :, :, None], add[:, :, :, None]))
+    if PTX and PAIRED and L[6] == "k8":
+        pairs, _ = code_pairs(W, p0, p1, p2, row, at, rows, R, L)
+        pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))
+        if L[15] == 1:
+            factor, add = byte_factors(W, p1, p2, row, at, rows, up, L)
+        else:
+            factor, add = byte_factors(W, p2, p3, row, at, rows, up, L)
         return halves(multiply_add_halves(pairs, factor[:, :, :, None], add[:, :, :, None]))
     pairs, scale, minimum = codes_and_scales(W, p0, p1, p2, p3, p4, p5, row, at, rows, up, down, R, L)
     pairs = tl.reshape(pairs, (R, 4, GROUPS, SLOTS // GROUPS))

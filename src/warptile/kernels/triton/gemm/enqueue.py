@@ -10,13 +10,14 @@ if TYPE_CHECKING:
 
 
 def enqueue(run: Run, buffers: Sequence[Any], scalars: Sequence[int], grid: tuple[int, int, int]) -> None:
-    """One launch; scalars end in split_k and the sums a tile holds."""
+    """One launch; scalars end in the shared tiles and the programs that share them, then how many partial tiles are
+    kept, of how many sums, and counters."""
     x, w, y = buffers
-    *shared, split_k, sums = scalars
+    *shared, places, sums, counts = scalars
     if not all(grid):
         return
-    if split_k > 1:
-        part, count = run.floats(grid[0] * sums), run.counters(grid[0] // split_k)
+    if counts:
+        part, count = run.floats(places * sums), run.counters(counts)
     else:
         part, count = run.nothing(), run.nothing()
     run.launch(0, grid, x, w, y, part, count, run.executed, *shared)

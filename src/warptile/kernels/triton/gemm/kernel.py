@@ -16,6 +16,7 @@ from warptile.contracts import (
     Problem,
     Source,
     Tile,
+    WeightSlice,
 )
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton import common
@@ -25,6 +26,7 @@ from warptile.kernels.triton.gemm import space as tiles
 from warptile.kernels.triton.gemm.tile import GemmTile
 from warptile.kernels.triton.matrix import architecture, is_nvidia
 from warptile.kernels.triton.program import Build, Program
+from warptile.kernels.triton.shares import Shares, shared_evenly
 
 DEVICE = "warptile.kernels.triton.gemm.device:gemm"
 ENQUEUE = "warptile.kernels.triton.gemm.enqueue:enqueue"
@@ -55,7 +57,9 @@ class Gemm:
         operand = t.operand
         if operand == "bf16" and limits.kind == "software":
             operand = "widened bf16"
-        decode = "ptx" if t.decode == "half" and is_nvidia(limits) else t.decode
+        decode = t.decode
+        if decode == "half" and is_nvidia(limits):
+            decode = "paired" if t.paired else "ptx"
         build = Build(
             function=DEVICE,
             pointers=(
@@ -79,34 +83,52 @@ class Gemm:
             aligned=(*common.ALIGNED, "Part"),
             warps=t.warps,
             stages=t.stages,
+            registers=t.registers,
         )
         program = Program(ENQUEUE, (build,))
-        return program.source(3, common.SCALARS + 2, t.warps * limits.subgroup, limits.subgroup)
+        return program.source(3, common.SCALARS + 5, t.warps * limits.subgroup, limits.subgroup)
 
     def launch(
         self, binary: Binary, tile: Tile, problem: Problem, x: Buffer, w: DeviceWeights, y: Buffer
     ) -> tuple[Launch, ...]:
         t = own(tile)
-        return tuple(
-            Launch(
-                binary=binary,
-                buffers=(x, piece.buffer, y),
-                scalars=(*common.scalars(problem, piece, problem.k, problem.n), t.split_k, t.tile_n * t.tile_m),
-                grid=(ceil_div(piece.rows, t.tile_n) * ceil_div(problem.m, t.tile_m) * t.split_k, 1, 1),
-            )
-            for piece in w.slices
+        return tuple(self._launch(binary, t, problem, x, piece, y) for piece in w.slices)
+
+    def _launch(
+        self, binary: Binary, t: GemmTile, problem: Problem, x: Buffer, piece: WeightSlice, y: Buffer
+    ) -> Launch:
+        tiles = ceil_div(piece.rows, t.tile_n) * ceil_div(problem.m, t.tile_m)
+        if t.split_k:
+            shares = Shares(tiles * t.split_k, 0, 1)
+            places, counts = (0, 0) if t.split_k == 1 else (shares.programs, tiles)
+        else:
+            shares = shared_evenly(tiles, problem.k // t.tile_k, t.programs, t.rest)
+            places, counts = 2 * shares.sharers, tiles
+        return Launch(
+            binary=binary,
+            buffers=(x, piece.buffer, y),
+            scalars=(
+                *common.scalars(problem, piece, problem.k, problem.n),
+                shares.rest,
+                shares.sharers,
+                places,
+                t.tile_n * t.tile_m,
+                counts,
+            ),
+            grid=(shares.programs, 1, 1),
         )
 
     def boundaries(self, tile: Tile) -> tuple[int, int, int]:
         t = own(tile)
-        return t.tile_m, t.tile_n, t.tile_k * t.split_k
+        return t.tile_m, t.tile_n, t.tile_k * max(1, t.split_k)
 
     def arithmetic(self, tile: Tile, problem: Problem) -> Arithmetic:
         """A term joins at most all terms of its split, in any order, then the other splits."""
         t = own(tile)
         operand = "fp32" if t.operand == "ieee" else t.operand
         weights = operand if t.decode == "plain" else f"{operand} from fp16 unit"
-        return Arithmetic(weights, operand, "fp32", problem.k, t.split_k)
+        parts = t.split_k or min(problem.k // t.tile_k, t.programs)
+        return Arithmetic(weights, operand, "fp32", problem.k, parts)
 
 
 def own(tile: Tile) -> GemmTile:

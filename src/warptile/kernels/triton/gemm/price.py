@@ -12,6 +12,7 @@ from warptile.kernels.triton.common import arranged
 from warptile.kernels.triton.gemm.rules import DTYPE_BYTES, shared_bytes
 from warptile.kernels.triton.gemm.tile import GemmTile
 from warptile.kernels.triton.matrix import architecture
+from warptile.kernels.triton.shares import shared_evenly
 
 # Instructions a weight: shift, mask, half a multiply-add, and the scale's share.
 DECODE_SLOTS = {"half": 3.0, "plain": 7.0}
@@ -46,22 +47,35 @@ def _spills(tile: GemmTile, limits: Limits, operand_bytes: int) -> bool:
     return waves.spills(limits, tile.tile_n, tile.tile_m, tile.tile_k, tile.warps, tile.stages, operand_bytes)
 
 
+def _work(tile: GemmTile, problem: Problem, tiles: int) -> tuple[int, int, int]:
+    """Programs, the sums of tiles they keep for others to add, and the steps of the busiest."""
+    steps = problem.k // tile.tile_k
+    if tile.split_k:
+        programs = tiles * tile.split_k
+        return programs, programs if tile.split_k > 1 else 0, steps // tile.split_k
+    shares = shared_evenly(tiles, steps, tile.programs, tile.rest)
+    most = (tiles - shares.rest) // shares.programs * steps + ceil_div(shares.rest * steps, shares.sharers)
+    return shares.programs, min(2, shares.rest) * shares.sharers, most
+
+
 def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
     """Roofline of one launch: the largest of memory, matrix unit and decode time, over the share of units kept busy."""
     threads = tile.warps * limits.subgroup
     accumulators = tile.tile_n * tile.tile_m // threads
     held = _held(tile, limits, accumulators)
     shared = shared_bytes(tile, problem, limits)
-    resident = residency(limits, threads, shared, held.count)
+    resident = residency(limits, threads, shared, min(held.count, tile.registers or held.count))
     grid_n, grid_m = ceil_div(problem.n, tile.tile_n), ceil_div(problem.m, tile.tile_m)
-    programs = grid_n * grid_m * tile.split_k
+    programs, kept, most = _work(tile, problem, grid_n * grid_m)
     units = limits.units or 1
     turns = ceil_div(programs, units * max(1, resident.workgroups))
-    busy = programs / (turns * units * max(1, resident.workgroups))
+    steps = grid_n * grid_m * (problem.k // tile.tile_k)
+    # A program of a split has its share of a tile, whole or not.
+    busy = (programs if tile.split_k else steps / most) / (turns * units * max(1, resident.workgroups))
     weight_bytes = problem.n * problem.k * formats.by_name(problem.format).bits_per_weight / 8
     x_bytes = problem.m * problem.k * DTYPE_BYTES[problem.x_dtype]
     y_bytes = problem.m * problem.n * DTYPE_BYTES[problem.y_dtype]
-    parts = 8.0 * grid_n * grid_m * tile.tile_n * tile.tile_m * tile.split_k if tile.split_k > 1 else 0.0
+    parts = 8.0 * kept * tile.tile_n * tile.tile_m
     vector = limits.fp32_tflops * 1e12 or 1e12
     padded = 2.0 * grid_n * tile.tile_n * grid_m * tile.tile_m * problem.k
     ratio = architecture(limits).matrix if tile.operand in ("fp16", "bf16") else architecture(limits).matrix / 2
@@ -79,7 +93,7 @@ def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
     working = compute / max(busy, 1e-3)
     # Where a step ends by waiting for its matrix instructions, nothing is asked of memory meanwhile.
     seconds = memory + working if architecture(limits).asynchronous else max(memory, working)
-    seconds += LAUNCH_SECONDS * (3.0 if tile.split_k > 1 else 1.0)
+    seconds += LAUNCH_SECONDS * (3.0 if kept else 1.0)
     return Price(
         accumulators=accumulators,
         registers=held.count,
@@ -92,5 +106,5 @@ def price(tile: GemmTile, problem: Problem, limits: Limits) -> Price:
         fill=fill_of_last_wave(limits, programs, resident.workgroups),
         seconds=seconds * (SPILLED if held.spills else 1.0),
         spills=held.spills,
-        notes=(f"{arranged(problem).name}, {problem.k // tile.tile_k // tile.split_k} steps a program",),
+        notes=(f"{arranged(problem).name}, {most} steps a program",),
     )

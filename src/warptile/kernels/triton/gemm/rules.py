@@ -5,7 +5,7 @@ from __future__ import annotations
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.triton.common import arranged, device_rules, powers_of_two, shape_rules, step_bytes
 from warptile.kernels.triton.gemm.tile import GemmTile
-from warptile.kernels.triton.matrix import architecture
+from warptile.kernels.triton.matrix import architecture, is_nvidia
 from warptile.layouts.trits import TritPlane
 
 OPERANDS = ("fp16", "bf16", "tf32", "ieee")
@@ -39,7 +39,18 @@ def shared_bytes(tile: GemmTile, problem: Problem, limits: Limits) -> int:
 def broken_rules(tile: GemmTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
     """Every rule the tile breaks."""
     broken = shape_rules(problem) or device_rules(limits)
-    broken += powers_of_two(tile, ("tile_n", "tile_m", "split_k", "warps"))
+    broken += powers_of_two(tile, ("tile_n", "tile_m", *(("split_k",) if tile.split_k else ()), "warps"))
+    if (tile.programs < 1) if tile.split_k == 0 else tile.programs or tile.rest:
+        numbers = f"{tile.programs}, {tile.rest}, {tile.split_k}"
+        broken.append(BrokenRule("programs >= 1 with split_k = 0, else no programs and no rest", numbers))
+    if tile.registers and not 32 <= tile.registers <= (limits.max_registers_per_thread or tile.registers):
+        broken.append(BrokenRule("registers is 0 or 32 to the most a thread has", f"{tile.registers}"))
+    if tile.paired not in (0, 1):
+        broken.append(BrokenRule("paired is 0 or 1", f"{tile.paired}"))
+    if (tile.registers or tile.paired) and not is_nvidia(limits):
+        broken.append(BrokenRule("registers and paired are for NVIDIA", f"{tile.registers}, {tile.paired}", True))
+    if tile.rest not in (0, 1, 2):
+        broken.append(BrokenRule("rest is 0, 1 or 2", f"{tile.rest}"))
     if tile.operand not in OPERANDS:
         broken.append(BrokenRule(f"operand is one of {', '.join(OPERANDS)}", tile.operand))
     if tile.decode not in DECODES:
@@ -63,6 +74,8 @@ def broken_rules(tile: GemmTile, problem: Problem, limits: Limits) -> list[Broke
         broken.append(BrokenRule("tile_n * tile_m <= 65536", f"{tile.tile_n} * {tile.tile_m}"))
     if problem.x_dtype == "bf16" and tile.operand == "fp16":
         broken.append(BrokenRule("fp16 holds the range of x", "x is bf16"))
+    if tile.paired and (tile.decode != "half" or arranged(problem).layout.scales.name != "k8"):
+        broken.append(BrokenRule("paired is for scales of a byte made in fp16", f"{problem.format}, {tile.decode}"))
     if broken:
         return broken
     return _fits(tile, problem, limits)

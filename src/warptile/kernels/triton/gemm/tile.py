@@ -14,7 +14,11 @@ class GemmTile(Tile):
 
     group_m: tiles along m that are walked through together. warps, stages: of a program, and loads in flight. operand:
     type both factors have when multiplied, "fp16", "bf16", "tf32" or "ieee" (fp32). decode: "half" (weights made in
-    fp16 over their row's unit) or "plain" (made in fp32, then rounded).
+    fp16 over their row's unit) or "plain" (made in fp32, then rounded). registers: the most a thread may have (on
+    NVIDIA's cards), 0 for the compiler's choice. split_k = 0: `programs` programs share all steps evenly, each the end
+    of one tile, whole tiles, the start of another; rest, then: programs take whole tiles as long as each has as many,
+    and only the steps of the rest are shared (1), or of the rest and one tile a program (2). paired: 1 makes scales of
+    a byte two at a time (decode "half", on NVIDIA's cards, Q6_K): fewer instructions.
     """
 
     kernel: ClassVar[str] = "triton.gemm"
@@ -28,3 +32,7 @@ class GemmTile(Tile):
     stages: int = 3
     operand: str = "fp16"
     decode: str = "half"
+    registers: int = 0
+    programs: int = 0
+    rest: int = 0
+    paired: int = 0

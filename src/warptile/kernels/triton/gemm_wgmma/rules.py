@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from warptile.contracts import BrokenRule, Limits, Problem
 from warptile.kernels.price_model import ceil_div
 from warptile.kernels.triton.common import arranged, device_rules, parameters, powers_of_two, shape_rules
 from warptile.kernels.triton.gemm_wgmma.planes import lane_planes, row_bytes
 from warptile.kernels.triton.gemm_wgmma.tile import WgmmaTile
 from warptile.kernels.triton.matrix import architecture
+from warptile.kernels.triton.shares import Shares, shared_evenly
 
 ARCHITECTURE = "sm_90"
 PART = 64
@@ -40,28 +39,13 @@ def tiles_of(tile: WgmmaTile, m: int, n: int) -> int:
     return ceil_div(n, tile.tile_n) * ceil_div(m, tile.tile_m)
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Programs of a launch, of which `sharers` share the steps of `rest` tiles; the other tiles are whole, as many a
-    program."""
-
-    programs: int
-    rest: int
-    sharers: int
-
-
 def shares_of(tile: WgmmaTile, m: int, n: int, k: int) -> Shares:
     """How a launch's programs share the tiles of y[m, n]: no step of a share is empty."""
     tiles = tiles_of(tile, m, n)
     if tile.split_k:
         programs = min(tile.programs, tiles) if tile.programs else tiles * tile.split_k
         return Shares(programs, 0, programs)
-    turns = k // tile.tile_k // tile.turn
-    programs = min(tile.programs, tiles * turns)
-    rounds = max(0, tiles // programs + 1 - tile.rest) if tile.rest else 0
-    rest = tiles - rounds * programs
-    sharers = max(1, min(programs, rest * min(turns, tile.parts or turns)))
-    return Shares(programs if rounds else sharers, rest, sharers)
+    return shared_evenly(tiles, k // tile.tile_k // tile.turn, tile.programs, tile.rest, tile.parts)
 
 
 def broken_rules(tile: WgmmaTile, problem: Problem, limits: Limits) -> list[BrokenRule]:
