@@ -160,3 +160,11 @@ def test_a_short_text_is_refused_before_a_model_is_loaded(
     text.write_text("a few words", encoding="utf-8")
     assert run(["confirm", str(path), "--device", "vulkan:0", "--text", str(text)]) == 2
     assert "shorter than a window of 512" in capsys.readouterr().err
+
+
+def test_rates_leave_out_the_call_that_compiles() -> None:
+    from warptile.confirm.confirming import _rate
+
+    assert _rate([]) == 0.0
+    assert _rate([2.0]) == 0.5
+    assert _rate([30.0, 0.5, 0.25, 0.5]) == 2.0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -53,7 +54,8 @@ class Parting:
 
 @dataclass(frozen=True)
 class Rates:
-    """Tokens per second of one arm, as run here: prefill of a window, and one token at a time."""
+    """Tokens per second of one arm, as run here: prefill of a window, and one token at a time; medians of all but the first
+    of each, in which kernels are compiled."""
 
     prefill: float
     decode: float
@@ -138,19 +140,19 @@ def confirm_models(
     parts = [ids[i * window : (i + 1) * window] for i in range(min(amount.windows, len(ids) // window))]
     compared: list[Compared] = []
     failed: list[str] = []
-    spent = [0.0, 0.0]
+    spent: tuple[list[float], list[float]] = ([], [])
     for i, part in enumerate(parts):
         say(f"window {i + 1} of {len(parts)}")
         logits = []
         for arm, model in enumerate((reference, tuned)):
             start = time.perf_counter()
             logits.append(_logits(model, part))
-            spent[arm] += time.perf_counter() - start
+            spent[arm].append(time.perf_counter() - start)
         if found := _not_finite(reference, tuned, logits, part):
             failed.append(found)
             break
         compared.append(compare(logits[0][:-1], logits[1][:-1], part[1:]))
-    prefill = [len(parts) * window / seconds if seconds else 0.0 for seconds in spent]
+    prefill = [window * _rate(seconds) for seconds in spent]
     partings: tuple[Parting, ...] = ()
     decode, count = [0.0, 0.0], 0
     if not failed:
@@ -255,7 +257,8 @@ def _greedy(
     length = len(prompt) + count
     plain, own = Runner(reference, length), Runner(tuned, length)
     logits = [plain.prefill(prompt.to(plain.device)), own.prefill(prompt.to(own.device))]
-    spent, partings = [0.0, 0.0], list[Parting]()
+    partings = list[Parting]()
+    spent: tuple[list[float], list[float]] = ([], [])
     last = prompt
     for position in range(count):
         if found := _not_finite(reference, tuned, logits, last):
@@ -272,8 +275,13 @@ def _greedy(
             logits[arm] = runner.step(wanted)
             if runner.device.type == "cuda":
                 torch.cuda.synchronize(runner.device)
-            spent[arm] += time.perf_counter() - start
-    return tuple(partings), [(count - 1) / seconds if seconds else 0.0 for seconds in spent], ""
+            spent[arm].append(time.perf_counter() - start)
+    return tuple(partings), [_rate(seconds) for seconds in spent], ""
+
+
+def _rate(seconds: Sequence[float]) -> float:
+    """Calls a second, by the median of all but the first, which kernels are compiled in, where there are others."""
+    return 1.0 / statistics.median(seconds[1:] or seconds) if seconds else 0.0
 
 
 def _reasons(found: Agreement, partings: tuple[Parting, ...]) -> list[str]:
