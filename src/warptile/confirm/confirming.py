@@ -54,8 +54,8 @@ class Parting:
 
 @dataclass(frozen=True)
 class Rates:
-    """Tokens per second of one arm, as run here: prefill of a window, and one token at a time; medians of all but the first
-    of each, in which kernels are compiled."""
+    """Tokens per second of one arm, as run here: prefill of a window, and one token at a time; medians of all but the
+    first of each, in which kernels are compiled."""
 
     prefill: float
     decode: float
