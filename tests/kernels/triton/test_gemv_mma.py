@@ -164,22 +164,6 @@ def test_few_instructions_and_no_spill_for_hopper(
     assert found["shared"] == shared_bytes(kernels.parse_tile(tile)[1], replace(Q4_K, format=name))  # type: ignore[arg-type]
 
 
-def test_six_bit_codes_come_out_in_order() -> None:
-    """Every nibble and every high pair of a word meets its own, in the pair's own half."""
-    codes_module = pytest.importorskip("warptile.kernels.triton.gemv_mma.codes")
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 64, (32, 8, 2), dtype=np.uint32)  # lane, slot, half
-    codes[0], codes[1] = 0, 63
-    words = np.zeros((3, 32), np.uint32)
-    for slot in range(8):
-        for half in range(2):
-            words[slot // 4] |= (codes[:, slot, half] & 15) << np.uint32(4 * (slot % 4) + 16 * half)
-            words[2] |= (codes[:, slot, half] >> 4) << np.uint32(2 * slot + 16 * half)
-    found = run(plain(codes_module.six_text)(), {8: words[0], 9: words[1], 10: words[2]})
-    for slot in range(8):
-        assert (found[slot] == codes[:, slot, 0] | codes[:, slot, 1] << 16).all(), slot
-
-
 def test_signed_bytes_multiply_both_halves() -> None:
     """A scale of eight bits is exact beside its factors, and one of zero takes even the largest factor to zero."""
     scales_module = pytest.importorskip("warptile.kernels.triton.gemv_mma.scales")

@@ -8,6 +8,7 @@ from triton.experimental.gluon import language as gl
 from warptile.kernels.triton.gemv_mma.layouts import pair_layout, word_layout
 from warptile.kernels.triton.gemv_mma.tensors import along, join4, join8
 from warptile.kernels.triton.gemv_mma.trit_codes import trit_pairs
+from warptile.layouts.triton.lane_six import six_text
 from warptile.layouts.triton.pointwise import signed_levels, typed
 from warptile.layouts.triton.scaled_pairs import scaled_pairs
 
@@ -152,33 +153,6 @@ def plane_pairs(
     OUT: gl.constexpr = pair_layout(WARPS, N, U, R, 1, SLOTS_ALL)
     found = gl.reshape(found, [WARPS, U, R, 4, 1, SLOTS_ALL])
     return gl.convert_layout(found, OUT, assert_trivial=True)
-
-
-@gluon.constexpr_function
-def six_text():
-    """PTX: the eight pairs of six-bit codes of two words of low nibbles, $8 and $9, and one of high pairs, $10, to $0
-    .. $7.
-
-    Bytes of the same place in both words hold nibbles that lie eight bits apart, as their high pairs do: one selection
-    joins two pairs of codes.
-    """
-    lines = ["{", ".reg .b32 c, d, e, o, u;"]
-    lines += ["prmt.b32 c, $8, $9, 0x6240;", "prmt.b32 d, $8, $9, 0x7351;"]
-    lines += ["and.b32 e, $10, 0x33333333;", "shr.u32 o, $10, 2;", "and.b32 o, o, 0x33333333;"]
-
-    def joined(nibbles, low, high):
-        lines.append(f"lop3.b32 u, {nibbles}, u, 0x0F0F0F0F, 0xE4;")
-        lines.extend([f"and.b32 ${low}, u, 0x00FF00FF;", f"prmt.b32 ${high}, u, 0, 0x4341;"])
-
-    lines.append("shl.b32 u, e, 4;")
-    joined("c", 0, 4)
-    lines.append("mov.b32 u, e;")
-    joined("d", 2, 6)
-    lines += ["shr.u32 c, c, 4;", "shl.b32 u, o, 4;"]
-    joined("c", 1, 5)
-    lines += ["shr.u32 d, d, 4;", "mov.b32 u, o;"]
-    joined("d", 3, 7)
-    return "\n".join([*lines, "}"])
 
 
 @gluon.jit
