@@ -33,6 +33,27 @@ def constraints(kind, count):
 
 
 @gluon.constexpr_function
+def block_sums(words, digits):
+    """PTX: `words` left factors p0, .. and q0, .. of the type `digits` times x in $10 and on, $0..$3 the sums so far
+    with them added, each times its row's scale. After x, operands are what a unit of it counts (f32), 3^c, and the four
+    sums so far (f32)."""
+    unit, sums = 10 + words, 12 + words
+    lines = [f"mov.b32 c{i}, {ONES:#x};" for i in range(4)]
+    for n in range(0, words, 2):
+        lines.append(
+            f"mma.sync.aligned.m16n8k32.row.col.s32.{digits}.s8.s32 {{c0, c1, c2, c3}}, "
+            f"{{p{n}, q{n}, p{n + 1}, q{n + 1}}}, {{${10 + n}, ${11 + n}}}, {{c0, c1, c2, c3}};"
+        )
+    for tail, name in (("$8", "f"), ("$9", "g")):
+        lines += [f"mov.b32 {{low, high}}, {tail};", f"cvt.f32.f16 {name}, high;"]
+        lines.append(f"mul.rn.f32 {name}, {name}, ${unit};")
+    for i in range(4):
+        lines += [f"mov.b32 t, c{i};", "sub.rn.f32 t, t, 0f4B400000;"]
+        lines.append(f"fma.rn.f32 ${i}, t, {'f' if i < 2 else 'g'}, ${sums + i};")
+    return lines
+
+
+@gluon.constexpr_function
 def product_text():
     """$0..$3 (f32): sums over rows r and r + 8 of columns 2 c and 2 c + 1, a block's products added.
 
@@ -54,26 +75,20 @@ def product_text():
             lines += ["mul.lo.u32 e, o, 3;"] if n < 2 else []
         lines += [f"prmt.b32 e, {tail}, 0, 0x4140;", "xor.b32 e, e, 0x00800080;", "mul.lo.u32 e, e, $21;"]
         lines += ["mul.lo.u32 o, e, 3;", f"prmt.b32 {name}9, e, o, 0x6420;"]
-    lines += [f"mov.b32 c{i}, {ONES:#x};" for i in range(4)]
-    for n in range(0, 10, 2):
-        lines.append(
-            "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {c0, c1, c2, c3}, "
-            f"{{p{n}, q{n}, p{n + 1}, q{n + 1}}}, {{${10 + n}, ${11 + n}}}, {{c0, c1, c2, c3}};"
-        )
-    for tail, name in (("$8", "f"), ("$9", "g")):
-        lines += [f"mov.b32 {{low, high}}, {tail};", f"cvt.f32.f16 {name}, high;", f"mul.rn.f32 {name}, {name}, $20;"]
-    for i in range(4):
-        lines += [f"mov.b32 t, c{i};", "sub.rn.f32 t, t, 0f4B400000;"]
-        lines.append(f"fma.rn.f32 ${i}, t, {'f' if i < 2 else 'g'}, ${22 + i};")
-    return "\n".join([*lines, "}"])
+    return "\n".join([*lines, *block_sums(WORDS, "s8"), "}"])
 
 
 @gluon.constexpr_function
 def whole_numbers(brain, out, to_whole, unit):
     """PTX: ONES plus the 32 numbers of pairs $(out + 1), .. as whole numbers, to b0, .., and what a unit of them counts
     to $out, NaN where a number is not finite. to_whole, unit: biased exponents that, less the largest number's, are the
-    factor's and, less the factor's, what $out holds."""
-    lines = []
+    factor's and, less the factor's, what $out holds. z0 to z3, u and v are the caller's."""
+    lines = [
+        ".reg .b32 b<32>, m, n, s, z<4>, u, v;",
+        ".reg .b16 low, high;",
+        ".reg .f32 f, g;",
+        ".reg .pred wild;",
+    ]
     for slot in range(SLOTS):
         lines.append(f"and.b32 {'n' if slot else 'm'}, ${out + 1 + slot}, 0x7FFF7FFF;")
         lines += ["max.u16x2 m, m, n;"] if slot else []
@@ -105,14 +120,7 @@ def staging_text(brain):
     """$0..$29: the ten words of a lane for each of three planes, word by word; $30 (f32): what a unit counts, over 256,
     NaN where a number is not finite. $31..$46: the lane's 16 pairs of fp16, or bf16 where `brain`."""
     out = WORDS * PLANES
-    lines = [
-        "{",
-        ".reg .b32 b<32>, m, n, s, z<4>, u, v;",
-        ".reg .b16 low, high;",
-        ".reg .f32 f, g;",
-        ".reg .pred wild;",
-    ]
-    lines += whole_numbers(brain, out, TO_WHOLE, 246)
+    lines = ["{", *whole_numbers(brain, out, TO_WHOLE, 246)]
 
     def difference(to, new, old):
         constant = BIASED - (3 * ONES if new is not None else 0) + (ONES if old is not None else 0)

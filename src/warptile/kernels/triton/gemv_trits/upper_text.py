@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 
-from warptile.kernels.triton.gemv_trits.device_text import BIASED, ONES, PLANES, whole_numbers
+from warptile.kernels.triton.gemv_trits.device_text import BIASED, ONES, PLANES, block_sums, whole_numbers
 
 WORDS = 18
 # Biased exponent: whole numbers below 2^19 of any magnitude.
@@ -36,18 +36,7 @@ def upper_product_text():
             lines += [f"mul.lo.u32 {name}{first + n}, s, {3 ** (n + 1)};" for n in range(5)]
         lines += [f"prmt.b32 s, {tail}, 0, 0x4140;", f"mul.lo.u32 {name}15, s, $29;"]
         lines += [f"mul.lo.u32 {name}16, {name}15, 3;", f"mov.b32 {name}17, 0x01010101;"]
-    lines += [f"mov.b32 c{i}, {ONES:#x};" for i in range(4)]
-    for n in range(0, WORDS, 2):
-        lines.append(
-            "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {c0, c1, c2, c3}, "
-            f"{{p{n}, q{n}, p{n + 1}, q{n + 1}}}, {{${10 + n}, ${11 + n}}}, {{c0, c1, c2, c3}};"
-        )
-    for tail, name in (("$8", "f"), ("$9", "g")):
-        lines += [f"mov.b32 {{low, high}}, {tail};", f"cvt.f32.f16 {name}, high;", f"mul.rn.f32 {name}, {name}, $28;"]
-    for i in range(4):
-        lines += [f"mov.b32 t, c{i};", "sub.rn.f32 t, t, 0f4B400000;"]
-        lines.append(f"fma.rn.f32 ${i}, t, {'f' if i < 2 else 'g'}, ${30 + i};")
-    return "\n".join([*lines, "}"])
+    return "\n".join([*lines, *block_sums(WORDS, "u8"), "}"])
 
 
 @gluon.constexpr_function
@@ -55,14 +44,7 @@ def upper_staging_text(brain):
     """$0..$53: a lane's words for each of three planes, word by word; $54 (f32): what a unit counts, NaN where a number
     is not finite. $55..$70: the lane's 16 pairs of fp16, or bf16 where `brain`."""
     out = WORDS * PLANES
-    lines = [
-        "{",
-        ".reg .b32 b<32>, m, n, s, z<4>, u, v;",
-        ".reg .b16 low, high;",
-        ".reg .f32 f, g;",
-        ".reg .pred wild;",
-    ]
-    lines += whole_numbers(brain, out, TO_WHOLE, 254)
+    lines = ["{", *whole_numbers(brain, out, TO_WHOLE, 254)]
 
     def pair(word, old, new):
         """Two numbers x_old - 3 x_new of neighbours along k, of slots or None: a word's upper bytes in all planes."""
