@@ -98,6 +98,7 @@ def matmul_torch(
         raise UnusableInput("batch_invariant chooses its own tile: leave kernel and tile out")
     arguments = (packed.words, packed.format, packed.n, packed.k, tile or "", batch_invariant)
     if _unwatched(x):
+        _check_words(packed.words, packed.format, packed.n, packed.k)
         return _product(x, *arguments)
     y: torch.Tensor = torch.ops.warptile.matmul(x, *arguments)
     return y
@@ -197,13 +198,14 @@ def _matmul(
     x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int, tile: str, batch_invariant: bool
 ) -> torch.Tensor:
     """The op behind `matmul_torch`. tile: "" where the table decides."""
+    _check(x, words, format, n, k)
     return _product(x, words, format, n, k, tile, batch_invariant)
 
 
 def _product(
     x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int, tile: str, batch_invariant: bool
 ) -> torch.Tensor:
-    _check(x, words, format, n, k)
+    """The op of operands that were checked."""
     y = x.new_empty((*x.shape[:-1], n))
     if y.numel() == 0:
         return y
@@ -244,6 +246,10 @@ def _check_x(x: torch.Tensor, device: torch.device, n: int, k: int) -> None:
 
 def _check(x: torch.Tensor, words: torch.Tensor, format: str, n: int, k: int) -> None:
     _check_x(x, words.device, n, k)
+    _check_words(words, format, n, k)
+
+
+def _check_words(words: torch.Tensor, format: str, n: int, k: int) -> None:
     if words.dtype != torch.int32 or not words.is_contiguous():
         raise UnusableInput(f"packed words are contiguous int32, not {words.dtype} with strides {words.stride()}")
     if words.numel() < (needed := _words_of(format, n, k)):

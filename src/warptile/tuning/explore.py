@@ -67,8 +67,8 @@ def next_group(state: State) -> Group | None:
     going = [g for g in state.groups if state.waiting(g) and set(g.offers) - g.taken and g.misses < PATIENCE]
     unopened = [g for g in going if g.rounds == 0]
     least = 2 * OVERHEAD_S * sum(state.standings[p].best is not None for p in state.waiting())
-    batch = state.budget.expect("batch", FIRST_BATCH_S)
-    needed = reserve(state) + batch if not unopened else least + batch if least else 0.0
+    races = least if unopened else reserve(state)
+    needed = races + state.budget.expect("batch", FIRST_BATCH_S) if races else 0.0
     if state.budget.left() < needed:
         return None
     fresh = [g for g in going if g.rounds < FEWEST_BATCHES]

@@ -52,8 +52,7 @@ def space(problem: Problem, limits: Limits) -> Iterator[WgmmaTile]:
                             base = WgmmaTile(tile_m, step, stages, early=early, direct=direct, **fields)
                             yield from _spreads(base, problem, units)
                             if stages == deepest == LEAST_STAGES and loop is LOOPS[0] and tile_m == TOKEN_TILES[-1]:
-                                ringed = _spreads(replace(base, **RINGED), problem, units)
-                                yield from (tile for tile in ringed if tile.split_k and not tile.programs)
+                                yield from _spreads(replace(base, **RINGED), problem, units)
 
 
 def _stages(base: WgmmaTile, problem: Problem, limits: Limits) -> int:
